@@ -1,0 +1,356 @@
+"""The decode loop: draft, verify, keep what passes. Resumable: the caller asks for each round.
+
+arXiv 2211.17192, algorithm 1, run to the end of the text. The baseline is this same loop with
+nothing drafted, so that both lanes of a race pay for the same code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from specviz.cache import CachedModel, LanguageModel
+from specviz.drafters import Drafter, NoDrafter
+from specviz.records import Candidate, FinishReason, LaneName, Round, Run, Settings, Token
+from specviz.sampling import (
+    Chance,
+    Filters,
+    Guess,
+    SeededChance,
+    Verdict,
+    argmax,
+    dense_law,
+    verify_greedy,
+    verify_sampled,
+)
+from specviz.text import Texts, first_stop
+from specviz.timing import Clock, DeviceClock
+
+TOP = 10
+
+
+class Decoding(Iterator[Round]):
+    """One lane: an iterator of Round that can be left and taken up again at any time.
+
+    A class and not a generator function, since ``inference_mode`` around a ``yield`` leaks into
+    whatever thread asks next. Attributes to read: ``tokens`` (prompt and output ids),
+    ``seconds`` (the decode clock), ``finish_reason`` ("running" until the last round),
+    ``prefill_s``, ``draft_prefill_s``, ``observe_s``.
+
+    ``observe`` off leaves out what is only for showing: the top candidates of each position.
+    """
+
+    def __init__(
+        self,
+        lane: LaneName,
+        target: LanguageModel,
+        drafter: Drafter,
+        prompt_ids: Sequence[int],
+        settings: Settings,
+        *,
+        texts: Texts,
+        eos_ids: Collection[int] = (),
+        chance: Chance | None = None,
+        clock: Clock | None = None,
+        drafter_name: str = "",
+        observe: bool = True,
+    ) -> None:
+        if not prompt_ids:
+            raise ValueError("the prompt must hold at least one token")
+        self.lane = lane
+        self.settings = settings
+        self.tokens = list(prompt_ids)
+        self.rounds: list[Round] = []
+        self.finish_reason: FinishReason = "running"
+        self.seconds = self.prefill_s = self.draft_prefill_s = self.observe_s = 0.0
+        self._prompt_length = len(prompt_ids)
+        self._target = CachedModel(target)
+        self._context = target.context
+        self._drafter = drafter
+        self._drafter_name = drafter_name
+        self._chance = chance or SeededChance(settings.seed)
+        self._filters = Filters(settings, len(prompt_ids), list(eos_ids), target.device)
+        self._eos_ids = frozenset(eos_ids)
+        self._clock = clock or DeviceClock(target.device)
+        self._texts = texts
+        self._detokenizer = texts.detokenizer(prompt_ids)
+        self._text = ""
+        self._text_end: int | None = None
+        self._observe = observe
+        self._prefilled = False
+
+    @torch.inference_mode()
+    def prefill(self) -> None:
+        """Read the prompt, all but its last token, with both models. Done once; the first
+        round does it when nobody asked before."""
+        if self._prefilled:
+            return
+        self._prefilled = True
+        start = self._clock.now()
+        if len(self.tokens) > 1:
+            self._target.append(self.tokens[:-1])
+        read = self._clock.now()
+        self._drafter.prefill(self.tokens)
+        self.prefill_s, self.draft_prefill_s = read - start, self._clock.now() - read
+
+    @torch.inference_mode()
+    def __next__(self) -> Round:
+        self.prefill()
+        gamma = self._draft_length()
+        if self.finish_reason != "running":
+            raise StopIteration
+        start = self._clock.now()
+        guesses = self._drafter.draft(self.tokens, gamma) if gamma else []
+        drafted = self._clock.now()
+        logits = self._target.append(
+            [self.tokens[-1], *(guess.id for guess in guesses)], keep=len(guesses) + 1
+        )
+        verified = self._clock.now()
+        laws, verdict = self._decide(logits, guesses)
+        self._target.roll_back(len(self.tokens) + verdict.accepted)
+        sampled = self._clock.now()
+        times = (drafted - start, verified - drafted, sampled - verified)
+        round_ = self._record(guesses, laws, verdict, times)
+        self.rounds.append(round_)
+        self.seconds += round_.seconds
+        self.observe_s += self._clock.now() - sampled
+        return round_
+
+    def stop(self, reason: FinishReason = "stopped") -> None:
+        """End the run here. What was decoded stays."""
+        if self.finish_reason == "running":
+            self.finish_reason = reason
+
+    def run(self) -> Run:
+        """Everything so far as one record."""
+        return Run(
+            lane=self.lane,
+            drafter=self._drafter_name,
+            rounds=tuple(self.rounds),
+            finish_reason=self.finish_reason,
+            prefill_s=self.prefill_s,
+            draft_prefill_s=self.draft_prefill_s,
+            observe_s=self.observe_s,
+            text_end=self._text_end,
+        )
+
+    def _draft_length(self) -> int:
+        """How many tokens to draft next. The round adds one more, so the last rounds draft
+        fewer; ends the run where no token is left to add."""
+        wanted = self.settings.max_new_tokens - (len(self.tokens) - self._prompt_length)
+        room = self._context - len(self.tokens)
+        if min(wanted, room) <= 0:
+            self.stop("length" if wanted <= 0 else "context")
+        return max(0, min(self.settings.gamma, wanted - 1, room - 1))
+
+    def _decide(self, logits: Tensor, guesses: list[Guess]) -> tuple[Tensor, Verdict]:
+        """The verdict over rows [n + 1, V], and the rows it was made from (logits when greedy,
+        laws otherwise)."""
+        if self._filters.pass_greedy_through:
+            return logits, verify_greedy(argmax(logits), guesses)
+        rows = self._filters.apply(logits, self.tokens, [guess.id for guess in guesses])
+        if self._filters.greedy:
+            return rows, verify_greedy(argmax(rows), guesses)
+        laws = rows.softmax(-1)
+        return laws, verify_sampled(laws, guesses, self._chance)
+
+    # --- recording, outside the clocks -----------------------------------------------------
+
+    def _record(
+        self,
+        guesses: list[Guess],
+        laws: Tensor,
+        verdict: Verdict,
+        times: tuple[float, float, float],
+    ) -> Round:
+        position = len(self.tokens) - self._prompt_length
+        ids = [guess.id for guess in guesses]
+        foreseen = self._detokenizer.peek(ids)
+        kept, pieces = self._commit([*ids[: verdict.accepted], verdict.added])
+        accepted = min(verdict.accepted, kept)
+        read_as = [*pieces[:accepted], *foreseen[accepted:]]
+        drafted = self._drafted(guesses, laws, verdict, read_as, accepted)
+        added = None
+        if kept > verdict.accepted:
+            added = self._added(guesses, laws, verdict, pieces[-1])
+        return Round(len(self.rounds), position, tuple(drafted), added, *times)
+
+    def _commit(self, ids: list[int]) -> tuple[int, list[str]]:
+        """Put ids behind the text, up to the first that ends it. Returns how many, and the text
+        of each."""
+        pieces: list[str] = []
+        for token in ids:
+            self.tokens.append(token)
+            pieces.append(self._detokenizer.push(token))
+            self._text += pieces[-1]
+            if token in self._eos_ids:
+                self.finish_reason = "eos"
+            elif self.settings.stop and (end := self._stop_at(pieces[-1])) is not None:
+                self.finish_reason, self._text_end = "stop", end
+            else:
+                continue
+            break
+        if self.finish_reason == "running":
+            self._draft_length()
+        if self.finish_reason != "running":
+            pieces[-1] += self._detokenizer.flush()
+        return len(pieces), pieces
+
+    def _stop_at(self, piece: str) -> int | None:
+        """Where the text ends because a stop string has just been completed, or None. Only the
+        end of the text can hold a new match."""
+        start = max(0, len(self._text) - len(piece) - max(map(len, self.settings.stop)))
+        found = first_stop(self._text[start:], self.settings.stop)
+        return None if found is None else start + found
+
+    def _drafted(
+        self,
+        guesses: list[Guess],
+        laws: Tensor,
+        verdict: Verdict,
+        texts: list[str],
+        accepted: int,
+    ) -> list[Token]:
+        """The drafted tokens with their fates. Behind a rejection or the end of the text
+        nothing counts as tested."""
+        rejected = accepted if accepted == verdict.accepted else -1
+        tokens = []
+        for i, guess in enumerate(guesses):
+            fate = "accepted" if i < accepted else "rejected" if i == rejected else "discarded"
+            token = Token(
+                id=guess.id,
+                text=texts[i],
+                label="" if texts[i] else self._texts.label(guess.id),
+                fate=fate,
+                source=guess.source,
+                parent=i - 1,
+                q=guess.q,
+                copied_from=guess.copied_from,
+                matched=guess.matched,
+            )
+            if fate != "discarded":
+                token = replace(
+                    token,
+                    p=verdict.p[i],
+                    u=verdict.u[i] if verdict.u else None,
+                    p_top=self._top(laws[i], guess.id, verdict.added if i == rejected else None),
+                    q_top=self._draft_top(guess),
+                )
+            if i == rejected and verdict.residual is not None:
+                rest = verdict.residual / verdict.residual.sum()
+                token = replace(token, residual_top=self._top_of(rest, [verdict.added]))
+            tokens.append(token)
+        return tokens
+
+    def _added(
+        self,
+        guesses: list[Guess],
+        laws: Tensor,
+        verdict: Verdict,
+        piece: str,
+    ) -> Token:
+        """The token of the target's own. A resampled one shares its row with the rejection."""
+        resampled = verdict.accepted < len(guesses)
+        row = laws[verdict.accepted]
+        return Token(
+            id=verdict.added,
+            text=piece,
+            label="" if piece else self._texts.label(verdict.added),
+            fate="resampled" if resampled else "bonus" if guesses else "target",
+            source="target",
+            parent=verdict.accepted - 1,
+            p=1.0 if self._filters.greedy else row[verdict.added].item(),
+            p_top=() if resampled else self._top(row, verdict.added),
+        )
+
+    def _top(self, row: Tensor, *wanted: int | None) -> tuple[Candidate, ...]:
+        """The likeliest tokens of a verified row, [V]."""
+        if not self._observe:
+            return ()
+        law = row.float().softmax(-1) if self._filters.greedy else row
+        return self._top_of(law, [token for token in wanted if token is not None])
+
+    def _draft_top(self, guess: Guess) -> tuple[Candidate, ...]:
+        """The likeliest tokens of the draft's law, in the target's ids."""
+        if not self._observe or guess.logits is None:
+            return ()
+        law = guess.logits.float().softmax(-1) if guess.law is None else guess.law
+        dense = dense_law(replace(guess, law=law), law.new_zeros(self._target.model.vocabulary))
+        return self._top_of(dense, [guess.id])
+
+    def _top_of(self, law: Tensor, wanted: list[int]) -> tuple[Candidate, ...]:
+        """The TOP likeliest of a normalised law [V] and the wanted ids, likeliest first."""
+        if not self._observe:
+            return ()
+        best = law.topk(min(TOP, law.shape[0]))
+        listed = dict(zip(best.indices.tolist(), best.values.tolist(), strict=True))
+        for token in wanted:
+            if token not in listed:
+                listed[token] = law[token].item()
+        return tuple(
+            Candidate(token, self._texts.label(token), min(1.0, probability))
+            for token, probability in listed.items()
+            if probability > 0
+        )
+
+
+def speculative(
+    target: LanguageModel,
+    drafter: Drafter,
+    prompt_ids: Sequence[int],
+    settings: Settings,
+    *,
+    texts: Texts,
+    eos_ids: Collection[int] = (),
+    chance: Chance | None = None,
+    clock: Clock | None = None,
+    drafter_name: str = "",
+    observe: bool = True,
+) -> Decoding:
+    """Speculative decoding of ``prompt_ids``, round by round.
+
+    ``chance`` must be the one the drafter draws from, so that one seed fixes the whole run.
+    Raises ValueError for an empty prompt, and from ``next`` ContextFull, NotRollable, BadLogits.
+    """
+    return Decoding(
+        "speculative",
+        target,
+        drafter,
+        prompt_ids,
+        settings,
+        texts=texts,
+        eos_ids=eos_ids,
+        chance=chance,
+        clock=clock,
+        drafter_name=drafter_name,
+        observe=observe,
+    )
+
+
+def baseline(
+    target: LanguageModel,
+    prompt_ids: Sequence[int],
+    settings: Settings,
+    *,
+    texts: Texts,
+    eos_ids: Collection[int] = (),
+    chance: Chance | None = None,
+    clock: Clock | None = None,
+    observe: bool = True,
+) -> Decoding:
+    """The target alone: one call a token, by the same loop. Raises as ``speculative`` does."""
+    return Decoding(
+        "baseline",
+        target,
+        NoDrafter(),
+        prompt_ids,
+        settings,
+        texts=texts,
+        eos_ids=eos_ids,
+        chance=chance,
+        clock=clock,
+        observe=observe,
+    )

@@ -1,0 +1,70 @@
+"""Where guesses come from. A drafter is one file in this folder.
+
+A drafter's module has four names: ``NAME``, ``SUMMARY`` (a sentence for the page),
+``available(pair) -> bool`` and ``create(pair, settings, prompt_length, chance) -> Drafter``.
+It is found by being there. Verification is the same for all, so a drafter can make a run slow
+but never wrong.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Sequence
+from functools import cache
+from types import ModuleType
+from typing import Any, Protocol
+
+from specviz.records import Settings
+from specviz.sampling import Chance, Guess
+
+
+class Drafter(Protocol):
+    """Proposes tokens. One instance serves one run and owns all the run's draft state."""
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        """Read the prompt, all but its last token."""
+
+    def draft(self, tokens: Sequence[int], gamma: int) -> list[Guess]:
+        """Up to ``gamma`` guesses at what follows ``tokens``, the whole text so far.
+
+        A drafter finds out by comparing with what it has read which of its earlier guesses were
+        thrown away, so it cannot fall out of step with the text.
+        """
+
+
+class NoDrafter:
+    """Drafts nothing: the loop then is plain decoding, which is what the baseline runs."""
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        """Nothing to read."""
+
+    def draft(self, tokens: Sequence[int], gamma: int) -> list[Guess]:
+        """No guesses."""
+        return []
+
+
+@cache
+def modules() -> dict[str, ModuleType]:
+    """Every drafter module of this folder by its NAME, in the order of ORDER, then name."""
+    found = [
+        importlib.import_module(f"{__name__}.{info.name}")
+        for info in pkgutil.iter_modules(__path__)
+    ]
+    found = [module for module in found if hasattr(module, "NAME")]
+    found.sort(key=lambda module: (module.ORDER, module.NAME))
+    return {module.NAME: module for module in found}
+
+
+def names(pair: Any) -> list[str]:
+    """The drafters that ``pair`` can run, the preferred one first."""
+    return [name for name, module in modules().items() if module.available(pair)]
+
+
+def create(name: str, pair: Any, settings: Settings, prompt_length: int, chance: Chance) -> Drafter:
+    """A fresh drafter for one run. Raises ValueError for a name this pair cannot run."""
+    if name not in names(pair):
+        raise ValueError(
+            f"there is no drafter {name!r} for this pair; choose one of {', '.join(names(pair))}"
+        )
+    return modules()[name].create(pair, settings, prompt_length, chance)

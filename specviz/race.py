@@ -1,0 +1,293 @@
+"""Two lanes side by side, measured like for like.
+
+Each lane has its own clock that counts only its own compute, and the lane whose clock is behind
+runs next. Both then advance as if side by side in real time, and what else the machine is doing
+hits both alike.
+
+The race speaks in events, plain JSON values that the page and the command line show as they
+come: ``start``, ``prefill``, ``round``, ``end``, ``done``. A recorded trace becomes the same
+events again (``replay_events``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+from specviz import metrics
+from specviz.records import (
+    FinishReason,
+    LaneName,
+    PairInfo,
+    PromptToken,
+    Round,
+    Run,
+    Settings,
+    Trace,
+    to_plain,
+)
+
+Event = dict[str, Any]
+
+
+class Recorded:
+    """A lane that was measured before, handed out round by round like one that is being run."""
+
+    def __init__(self, run: Run) -> None:
+        self.lane: LaneName = run.lane
+        self.seconds = 0.0
+        self.finish_reason: FinishReason = "running" if run.rounds else run.finish_reason
+        self.prefill_s, self.draft_prefill_s = run.prefill_s, run.draft_prefill_s
+        self._run = run
+        self._next = 0
+
+    def prefill(self) -> None:
+        """Nothing is left to do."""
+
+    def __next__(self) -> Round:
+        if self.finish_reason != "running":
+            raise StopIteration
+        round_ = self._run.rounds[self._next]
+        self._next += 1
+        self.seconds += round_.seconds
+        if self._next == len(self._run.rounds):
+            self.finish_reason = self._run.finish_reason
+        return round_
+
+    def stop(self, reason: FinishReason = "stopped") -> None:
+        """The recorded run is whole; stopping only ends the showing of it."""
+        if self.finish_reason == "running":
+            self.finish_reason = reason
+
+    def run(self) -> Run:
+        """The rounds handed out so far."""
+        return replace(
+            self._run, rounds=self._run.rounds[: self._next], finish_reason=self.finish_reason
+        )
+
+
+class Lanes:
+    """The merge of one or two lanes into events with running figures."""
+
+    def __init__(self, lanes: list[Any]) -> None:
+        self._lanes = lanes
+        self._tallies = {lane.lane: metrics.Tally() for lane in lanes}
+
+    @property
+    def finished(self) -> bool:
+        """Whether every lane has come to its end."""
+        return all(lane.finish_reason != "running" for lane in self._lanes)
+
+    def prefill(self) -> Iterator[Event]:
+        """Let each lane read the prompt."""
+        for lane in self._lanes:
+            lane.prefill()
+            seconds = lane.prefill_s + lane.draft_prefill_s
+            yield {"e": "prefill", "lane": lane.lane, "s": seconds}
+
+    def advance(self) -> list[Event]:
+        """One round of the lane whose clock is behind; its end where that was the last."""
+        running = [lane for lane in self._lanes if lane.finish_reason == "running"]
+        if not running:
+            return []
+        lane = min(running, key=lambda lane: lane.seconds)
+        try:
+            round_ = next(lane)
+        except StopIteration:
+            return [self._end(lane)]
+        self._tallies[lane.lane].add(round_)
+        event = {
+            "e": "round",
+            "lane": lane.lane,
+            "round": to_plain(round_),
+            "figures": self.figures().to_dict(),
+        }
+        return [event] if lane.finish_reason == "running" else [event, self._end(lane)]
+
+    def stop(self, reason: FinishReason) -> list[Event]:
+        """End every lane that still runs."""
+        running = [lane for lane in self._lanes if lane.finish_reason == "running"]
+        for lane in running:
+            lane.stop(reason)
+        return [self._end(lane) for lane in running]
+
+    def figures(self) -> metrics.Figures:
+        """The figures at this moment."""
+        tally = self._tallies.get("speculative", metrics.Tally())
+        return metrics.figures(tally, self._tallies.get("baseline"))
+
+    def runs(self) -> tuple[Run, ...]:
+        """Each lane's record so far."""
+        return tuple(lane.run() for lane in self._lanes)
+
+    def _end(self, lane: Any) -> Event:
+        run = lane.run()
+        return {
+            "e": "end",
+            "lane": lane.lane,
+            "finish_reason": run.finish_reason,
+            "text_end": run.text_end,
+        }
+
+
+class Race:
+    """A speculative run and its baseline on a loaded pair.
+
+    ``baseline`` is True to measure it, False to leave it out, or an earlier Run to reuse (see
+    ``baseline_key``). Raises ValueError from the constructor for a prompt or a drafter that
+    cannot be used.
+    """
+
+    def __init__(
+        self,
+        pair: Any,
+        drafter: str,
+        prompt: str,
+        settings: Settings,
+        *,
+        baseline: bool | Run = True,
+        observe: bool = True,
+    ) -> None:
+        # Only a race needs torch; replaying must do without.
+        from specviz import decode, drafters
+        from specviz.chat import encode
+        from specviz.sampling import SeededChance
+        from specviz.text import Texts
+
+        self.pair, self.settings, self.prompt, self.drafter = pair, settings, prompt, drafter
+        self._ids = encode(pair, prompt, settings.chat)
+        self._texts = Texts(pair.tokenizer)
+        self._reused = isinstance(baseline, Run)
+        chance = SeededChance(settings.seed)
+        common: dict[str, Any] = {
+            "texts": self._texts,
+            "eos_ids": pair.eos_ids,
+            "observe": observe,
+        }
+        lanes: list[Any] = [
+            decode.speculative(
+                pair.target,
+                drafters.create(drafter, pair, settings, len(self._ids), chance),
+                self._ids,
+                settings,
+                chance=chance,
+                drafter_name=drafter,
+                **common,
+            )
+        ]
+        if isinstance(baseline, Run):
+            lanes.append(Recorded(baseline))
+        elif baseline:
+            lanes.append(decode.baseline(pair.target, self._ids, settings, **common))
+        self._lanes = Lanes(lanes)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every lane has come to its end."""
+        return self._lanes.finished
+
+    def start(self) -> Iterator[Event]:
+        """What is to be shown first, then the prompt being read by each lane."""
+        yield start_event(self.trace(), "live", self._reused)
+        yield from self._lanes.prefill()
+
+    def advance(self) -> list[Event]:
+        """One round of the lane whose clock is behind."""
+        return self._lanes.advance()
+
+    def stop(self, reason: FinishReason = "stopped") -> list[Event]:
+        """End both lanes here; everything so far is kept."""
+        return self._lanes.stop(reason)
+
+    def finish(self) -> Event:
+        """The closing figures."""
+        return done_event(self.trace())
+
+    def trace(self) -> Trace:
+        """Everything so far as a record that can be saved."""
+        info: PairInfo = self.pair.info
+        return Trace(
+            pair=info,
+            machine=self.pair.machine,
+            settings=self.settings,
+            prompt=self.prompt,
+            prompt_tokens=_prompt_tokens(self._texts, self._ids),
+            runs=self._lanes.runs(),
+        )
+
+
+def baseline_key(pair: Any, prompt: str, settings: Settings) -> Hashable:
+    """Equal for two races whose baselines would be the same run on the same machine: a measured
+    one may then be shown again. The draft, the drafter and gamma do not matter to it."""
+    return (pair.info.target, pair.machine.device, pair.machine.dtype, prompt) + tuple(
+        sorted(asdict(replace(settings, gamma=0)).items())
+    )
+
+
+def replay_events(trace: Trace) -> Iterator[Event]:
+    """A recorded race as the events it was made of, in the order of the clocks."""
+    yield start_event(trace, "replay", False)
+    lanes = Lanes([Recorded(run) for run in trace.runs])
+    yield from lanes.prefill()
+    yield from lanes.stop("stopped") if lanes.finished else ()
+    while not lanes.finished:
+        yield from lanes.advance()
+    yield done_event(trace)
+
+
+def start_event(trace: Trace, mode: str, reused: bool) -> Event:
+    """What runs on what, and the prompt as the models see it."""
+    return {
+        "e": "start",
+        "mode": mode,
+        "lanes": [run.lane for run in trace.runs],
+        "pair": asdict(trace.pair),
+        "machine": {**asdict(trace.machine), "versions": dict(trace.machine.versions)},
+        "settings": asdict(trace.settings),
+        "drafter": next((r.drafter for r in trace.runs if r.lane == "speculative"), ""),
+        "prompt": trace.prompt,
+        "prompt_tokens": to_plain(trace.prompt_tokens),
+        "note": trace.note,
+        "baseline_reused": reused,
+    }
+
+
+def done_event(trace: Trace) -> Event:
+    """The closing figures of a race that has ended, whether by itself or not."""
+    run, plain = trace.run("speculative"), trace.run("baseline")
+    tally = metrics.Tally.of(run.rounds if run else ())
+    other = metrics.Tally.of(plain.rounds) if plain else None
+    figures: Event = {
+        **metrics.figures(tally, other).to_dict(),
+        **asdict(metrics.costs(tally, other)),
+    }
+    figures["end_to_end_speedup"] = (
+        metrics.end_to_end_speedup(run, plain) if run and plain else None
+    )
+    figures["observe_s"] = sum(lane.observe_s for lane in trace.runs)
+    greedy = trace.settings.temperature == 0
+    both = run is not None and plain is not None
+    return {
+        "e": "done",
+        "figures": figures,
+        "same_as_baseline": metrics.same_text(run, plain) if both and greedy else None,
+        "divergence": _divergence_event(run, plain) if both and greedy else None,
+    }
+
+
+def _divergence_event(run: Run | None, plain: Run | None) -> Event | None:
+    found = metrics.divergence(run, plain) if run and plain else None
+    if found is None:
+        return None
+    return {
+        "index": found.index,
+        "text": found.token.text or found.token.label,
+        "baseline_text": found.baseline_token.text or found.baseline_token.label,
+        "gap": found.gap,
+        "baseline_gap": found.baseline_gap,
+    }
+
+
+def _prompt_tokens(texts: Any, ids: list[int]) -> tuple[PromptToken, ...]:
+    return tuple(PromptToken(token, texts.label(token)) for token in ids)
