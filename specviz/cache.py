@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from transformers import DynamicCache
-from transformers.cache_utils import DynamicLayer
 
-CAPACITY_STEP = 256
+from specviz.llama import LeanLlama, LeanState
 
 
 class ContextFull(ValueError):
@@ -30,7 +29,8 @@ class LanguageModel:
     """A loaded causal language model. Shared by every run and never written to.
 
     ``vocabulary`` is the number of ids that mean something: heads are often padded beyond it.
-    ``context`` is the largest number of tokens the model can attend to.
+    ``context`` is the largest number of tokens the model can attend to. ``lean`` is the same
+    model laid out for the lean pass, where there is one.
     """
 
     name: str
@@ -38,6 +38,7 @@ class LanguageModel:
     vocabulary: int
     context: int
     parameters: int = 0
+    lean: LeanLlama | None = None
 
     @property
     def device(self) -> torch.device:
@@ -45,38 +46,52 @@ class LanguageModel:
         return self.module.get_input_embeddings().weight.device
 
 
-class GrowingLayer(DynamicLayer):
-    """Keys and values in a buffer that grows in steps, so that appending a token copies one
-    token and rolling back copies nothing. Same contents as transformers' DynamicLayer."""
+class _State(Protocol):
+    """A run's KV cache and the forward pass that reads and fills it."""
 
-    def update(
-        self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
-    ) -> tuple[Tensor, Tensor]:
-        """Append states [B, H, n, D]; returns all keys and values, [B, H, length, D]."""
-        length = self.get_seq_length()
-        end = length + key_states.shape[-2]
-        if not self.is_initialized:
-            self.lazy_initialization(key_states, value_states)
-            self.room: tuple[Tensor, Tensor] | None = None
-        if self.room is None or self.room[0].shape[-2] < end:
-            self._grow(key_states, value_states, length, end)
-        assert self.room is not None
-        keys, values = self.room
-        keys[..., length:end, :] = key_states
-        values[..., length:end, :] = value_states
-        self.keys, self.values = keys[..., :end, :], values[..., :end, :]
-        return self.keys, self.values
+    length: int
 
-    def _grow(self, key_states: Tensor, value_states: Tensor, length: int, end: int) -> None:
-        capacity = -(-max(end, 2 * length) // CAPACITY_STEP) * CAPACITY_STEP
-        room = tuple(
-            new.new_empty((*new.shape[:-2], capacity, new.shape[-1]))
-            for new in (key_states, value_states)
+    def forward(self, ids: Sequence[int], keep: int) -> Tensor:
+        """Append ``ids``; logits of the last ``keep``, [keep, V]."""
+
+    def crop(self, length: int) -> None:
+        """Forget what stands behind the first ``length`` tokens."""
+
+
+class _TransformersState:
+    """transformers' own forward and cache, for every architecture it knows."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+        self._device = model.device
+        self._cache = DynamicCache(config=model.module.config)
+        if any(hasattr(layer, "activate_past_recording") for layer in self._cache.layers):
+            self._cache.activate_past_recording()
+        self.length = 0
+
+    def forward(self, ids: Sequence[int], keep: int) -> Tensor:
+        output = self._model.module(
+            input_ids=torch.tensor([ids], device=self._device),
+            cache=self._cache,
+            use_cache=True,
+            logits_to_keep=keep,
         )
-        if length:
-            room[0][..., :length, :] = self.keys
-            room[1][..., :length, :] = self.values
-        self.room = (room[0], room[1])
+        self.length += len(ids)
+        return output.logits[0, -keep:]
+
+    def crop(self, length: int) -> None:
+        if not self._cache.is_croppable:
+            raise NotRollable(
+                f"{self._model.name} keeps a state that cannot be rolled back (sliding window"
+                " or recurrent layers); choose another model"
+            )
+        self._cache.crop(length - self.length)
+        self.length = length
+        held = self._cache.get_seq_length()
+        if held != length:
+            raise NotRollable(
+                f"{self._model.name}: the cache holds {held} tokens after a roll-back to {length}"
+            )
 
 
 class CachedModel:
@@ -84,15 +99,12 @@ class CachedModel:
 
     def __init__(self, model: LanguageModel) -> None:
         self.model = model
-        self._device = model.device
-        self._forward = model.module.forward if _plain(model.module) else model.module
-        self._cache = DynamicCache(config=model.module.config)
-        self._cache.layers = [
-            GrowingLayer() if type(layer) is DynamicLayer else layer for layer in self._cache.layers
-        ]
-        if any(hasattr(layer, "activate_past_recording") for layer in self._cache.layers):
-            self._cache.activate_past_recording()
-        self.length = 0
+        self._state: _State = LeanState(model.lean) if model.lean else _TransformersState(model)
+
+    @property
+    def length(self) -> int:
+        """How many tokens are cached."""
+        return self._state.length
 
     def append(self, ids: Sequence[int], keep: int = 1) -> Tensor:
         """Run the model over ``ids`` behind what is cached.
@@ -105,35 +117,11 @@ class CachedModel:
                 f"{self.length + len(ids)} tokens are more than the {self.model.context} that"
                 f" {self.model.name} can attend to"
             )
-        input_ids = torch.tensor([ids], device=self._device)
-        output = self._forward(
-            input_ids=input_ids, cache=self._cache, use_cache=True, logits_to_keep=keep
-        )
-        self.length += len(ids)
-        return output.logits[0, -keep:, : self.model.vocabulary]
+        return self._state.forward(ids, keep)[:, : self.model.vocabulary]
 
     def roll_back(self, length: int) -> None:
         """Forget everything behind the first ``length`` tokens. Raises NotRollable."""
-        surplus = self.length - length
-        if surplus < 0:
-            raise ValueError(f"cannot roll back to {length}: only {self.length} are cached")
-        if surplus:
-            if not self._cache.is_croppable:
-                raise NotRollable(
-                    f"{self.model.name} keeps a state that cannot be rolled back (sliding window"
-                    " or recurrent layers); choose another model"
-                )
-            self._cache.crop(-surplus)
-            self.length = length
-            held = self._cache.get_seq_length()
-            if held != length:
-                raise NotRollable(
-                    f"{self.model.name}: the cache holds {held} tokens after a roll-back to"
-                    f" {length}"
-                )
-
-
-def _plain(module: Any) -> bool:
-    """Whether ``forward`` may be called without the module's hooks (accelerate places models
-    over several devices with hooks; without any, skipping them saves time on every call)."""
-    return not (module._forward_hooks or module._forward_pre_hooks or hasattr(module, "_hf_hook"))
+        if not 0 <= length <= self.length:
+            raise ValueError(f"cannot roll back to {length}: {self.length} are cached")
+        if length < self.length:
+            self._state.crop(length)

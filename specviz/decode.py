@@ -8,13 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from specviz.cache import CachedModel, LanguageModel
 from specviz.drafters import Drafter, NoDrafter
-from specviz.records import Candidate, FinishReason, LaneName, Round, Run, Settings, Token
+from specviz.records import (
+    Candidate,
+    DraftedFate,
+    FinishReason,
+    LaneName,
+    Round,
+    Run,
+    Settings,
+    Token,
+)
 from specviz.sampling import (
     Chance,
     Filters,
@@ -219,7 +229,9 @@ class Decoding(Iterator[Round]):
         rejected = accepted if accepted == verdict.accepted else -1
         tokens = []
         for i, guess in enumerate(guesses):
-            fate = "accepted" if i < accepted else "rejected" if i == rejected else "discarded"
+            fate: DraftedFate = "discarded"
+            if i < accepted or i == rejected:
+                fate = "accepted" if i < accepted else "rejected"
             token = Token(
                 id=guess.id,
                 text=texts[i],
@@ -302,55 +314,18 @@ def speculative(
     drafter: Drafter,
     prompt_ids: Sequence[int],
     settings: Settings,
-    *,
-    texts: Texts,
-    eos_ids: Collection[int] = (),
-    chance: Chance | None = None,
-    clock: Clock | None = None,
-    drafter_name: str = "",
-    observe: bool = True,
+    **options: Any,
 ) -> Decoding:
-    """Speculative decoding of ``prompt_ids``, round by round.
+    """Speculative decoding of ``prompt_ids``, round by round; ``options`` as in Decoding.
 
     ``chance`` must be the one the drafter draws from, so that one seed fixes the whole run.
     Raises ValueError for an empty prompt, and from ``next`` ContextFull, NotRollable, BadLogits.
     """
-    return Decoding(
-        "speculative",
-        target,
-        drafter,
-        prompt_ids,
-        settings,
-        texts=texts,
-        eos_ids=eos_ids,
-        chance=chance,
-        clock=clock,
-        drafter_name=drafter_name,
-        observe=observe,
-    )
+    return Decoding("speculative", target, drafter, prompt_ids, settings, **options)
 
 
 def baseline(
-    target: LanguageModel,
-    prompt_ids: Sequence[int],
-    settings: Settings,
-    *,
-    texts: Texts,
-    eos_ids: Collection[int] = (),
-    chance: Chance | None = None,
-    clock: Clock | None = None,
-    observe: bool = True,
+    target: LanguageModel, prompt_ids: Sequence[int], settings: Settings, **options: Any
 ) -> Decoding:
     """The target alone: one call a token, by the same loop. Raises as ``speculative`` does."""
-    return Decoding(
-        "baseline",
-        target,
-        NoDrafter(),
-        prompt_ids,
-        settings,
-        texts=texts,
-        eos_ids=eos_ids,
-        chance=chance,
-        clock=clock,
-        observe=observe,
-    )
+    return Decoding("baseline", target, NoDrafter(), prompt_ids, settings, **options)

@@ -220,9 +220,8 @@ class Race:
 def baseline_key(pair: Any, prompt: str, settings: Settings) -> Hashable:
     """Equal for two races whose baselines would be the same run on the same machine: a measured
     one may then be shown again. The draft, the drafter and gamma do not matter to it."""
-    return (pair.info.target, pair.machine.device, pair.machine.dtype, prompt) + tuple(
-        sorted(asdict(replace(settings, gamma=0)).items())
-    )
+    machine = pair.machine
+    return pair.info.target, machine.device, machine.dtype, prompt, replace(settings, gamma=0)
 
 
 def replay_events(trace: Trace) -> Iterator[Event]:
@@ -266,18 +265,15 @@ def done_event(trace: Trace) -> Event:
         metrics.end_to_end_speedup(run, plain) if run and plain else None
     )
     figures["observe_s"] = sum(lane.observe_s for lane in trace.runs)
-    greedy = trace.settings.temperature == 0
-    both = run is not None and plain is not None
-    return {
-        "e": "done",
-        "figures": figures,
-        "same_as_baseline": metrics.same_text(run, plain) if both and greedy else None,
-        "divergence": _divergence_event(run, plain) if both and greedy else None,
-    }
+    event: Event = {"e": "done", "figures": figures, "same_as_baseline": None, "divergence": None}
+    if run and plain and trace.settings.temperature == 0:
+        event["same_as_baseline"] = metrics.same_text(run, plain)
+        event["divergence"] = _divergence_event(run, plain)
+    return event
 
 
-def _divergence_event(run: Run | None, plain: Run | None) -> Event | None:
-    found = metrics.divergence(run, plain) if run and plain else None
+def _divergence_event(run: Run, plain: Run) -> Event | None:
+    found = metrics.divergence(run, plain)
     if found is None:
         return None
     return {

@@ -358,7 +358,7 @@ def _read(kind: Any, value: Any, place: str) -> Any:
     return _read_scalar(kind, value, place)
 
 
-def _read_scalar(kind: type, value: Any, place: str) -> Any:
+def _read_scalar(kind: Any, value: Any, place: str) -> Any:
     if kind is float and type(value) in (int, float):
         if abs(value) > 1e15:
             raise TraceError(f"{place}: {_shown(value)} is out of range")
@@ -380,7 +380,9 @@ def _read_row(kind: Any, value: Any, place: str) -> Any:
     if not isinstance(value, list) or len(value) != len(names):
         raise TraceError(f"{place}: expected a list of {len(names)}, found {_shown(value)}")
     hints = _hints(kind)
-    return kind(*(_read(hints[f.name], v, f"{place}.{f.name}") for f, v in zip(names, value)))
+    return kind(
+        *(_read(hints[f.name], v, f"{place}.{f.name}") for f, v in zip(names, value, strict=True))
+    )
 
 
 def _read_object(kind: Any, value: Any, place: str) -> Any:

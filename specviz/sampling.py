@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -88,7 +88,7 @@ class Filters:
         self, settings: Settings, prompt_length: int, eos_ids: Sequence[int], device: torch.device
     ) -> None:
         self.greedy = is_greedy(settings)
-        self._prefixed = _prefixed(settings, prompt_length, eos_ids, device)
+        self._prefixed: Any = _prefixed(settings, prompt_length, eos_ids, device)
         self._warpers = [] if self.greedy else _warpers(settings)
 
     def apply(self, logits: Tensor, tokens: Sequence[int], drafted: Sequence[int]) -> Tensor:
@@ -130,14 +130,14 @@ def _prefixed(
     if settings.min_new_tokens and eos_ids:
         chain.append(
             MinNewTokensLengthLogitsProcessor(
-                prompt_length, settings.min_new_tokens, list(eos_ids), device=device
+                prompt_length, settings.min_new_tokens, list(eos_ids), device=str(device)
             )
         )
     return chain
 
 
-def _warpers(settings: Settings) -> list:
-    chain: list = []
+def _warpers(settings: Settings) -> list[Any]:
+    chain: list[Any] = []
     if settings.temperature != 1:
         chain.append(TemperatureLogitsWarper(float(settings.temperature)))
     if settings.top_k:

@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from specviz import drafters
 from specviz.cache import LanguageModel
+from specviz.llama import lean
 from specviz.decode import Decoding, baseline, speculative
 from specviz.records import Machine, PairInfo, Settings
 from specviz.sampling import Chance, SeededChance
@@ -69,7 +70,7 @@ def llama(
 
 
 def wrap(module: nn.Module, name: str = "tiny", context: int = 256) -> LanguageModel:
-    return LanguageModel(name, module, module.config.vocab_size, context)
+    return LanguageModel(name, module, module.config.vocab_size, context, lean=lean(module))
 
 
 @cache

@@ -1,0 +1,187 @@
+"""The trace file: a faithful round trip, and a clear refusal of everything else."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+
+import pytest
+from kit import PROMPT, noisy, pair, plain, speculate
+
+from specviz import metrics, race
+from specviz.records import (
+    PromptToken,
+    Settings,
+    SettingsError,
+    Trace,
+    TraceError,
+    dump_trace,
+    load_trace,
+)
+
+
+def made_trace(temperature=1.0, drafter="draft model", tokens=40):
+    settings = Settings(max_new_tokens=tokens, gamma=3, temperature=temperature, seed=3)
+    draft = noisy() if drafter == "draft model" else None
+    models = pair(draft)
+    return Trace(
+        pair=models.info,
+        machine=models.machine,
+        settings=settings,
+        prompt='<img src=x onerror=alert(1)> ${x} "quoted" 👍',
+        prompt_tokens=tuple(PromptToken(token, chr(token)) for token in PROMPT),
+        runs=(speculate(settings, draft, drafter).run(), plain(settings).run()),
+        note="",
+    )
+
+
+@pytest.fixture(scope="module")
+def document():
+    return json.loads(dump_trace(made_trace()))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("drafter", ["draft model", "prompt lookup"])
+def test_saving_and_loading_again_is_byte_identical(temperature, drafter):
+    saved = dump_trace(made_trace(temperature, drafter))
+    assert dump_trace(load_trace(saved)) == saved
+    assert dump_trace(load_trace(saved.encode())) == saved
+
+
+def test_metrics_of_a_loaded_trace_equal_those_of_the_run():
+    trace = made_trace()
+    loaded = load_trace(dump_trace(trace))
+    live = metrics.figures(*(metrics.Tally.of(run.rounds) for run in trace.runs)).to_dict()
+    again = metrics.figures(*(metrics.Tally.of(run.rounds) for run in loaded.runs)).to_dict()
+    assert again == pytest.approx(live, rel=1e-4)
+    assert loaded.run("speculative").text == trace.run("speculative").text
+
+
+def test_a_trace_of_a_thousand_tokens_stays_under_two_megabytes():
+    trace = made_trace(tokens=200)
+    assert len(dump_trace(trace).encode()) * 5 < 2_000_000
+
+
+def test_loading_and_replaying_import_no_torch(tmp_path):
+    file = tmp_path / "trace.json"
+    file.write_text(dump_trace(made_trace()), encoding="utf-8")
+    code = (
+        "import sys; from specviz.records import load_trace;"
+        "from specviz.race import replay_events;"
+        f"events = list(replay_events(load_trace(open({str(file)!r}, 'rb').read())));"
+        "assert events[-1]['e'] == 'done';"
+        "assert not {'torch', 'transformers', 'gradio'} & set(sys.modules), 'heavy import'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def broken(document, change):
+    copied = copy.deepcopy(document)
+    change(copied)
+    return json.dumps(copied)
+
+
+def first_round(d):
+    return d["runs"][0]["rounds"][0]
+
+
+CASES = {
+    "no version": (lambda d: d.pop("specviz_trace"), "no specviz trace"),
+    "newer version": (lambda d: d.update(specviz_trace=99), "version 99 is newer"),
+    "version of the wrong type": (lambda d: d.update(specviz_trace="1"), "no version number"),
+    "unknown key": (lambda d: d.update(evil=1), r"trace: unknown key 'evil'"),
+    "missing key": (lambda d: d.pop("pair"), r"the key 'pair' is missing"),
+    "wrong type": (lambda d: d.update(prompt=5), r"trace.prompt: expected str, found 5"),
+    "bool for int": (
+        lambda d: d["machine"].update(threads=True), r"trace.machine.threads: expected int"
+    ),
+    "negative time": (lambda d: first_round(d).update(draft_s=-1), "rounds.0..draft_s"),
+    "huge number": (lambda d: first_round(d).update(draft_s=1e300), "out of range"),
+    "bad probability": (lambda d: first_round(d)["drafted"][0].update(p=1.5), "between 0 and 1"),
+    "unknown fate": (lambda d: first_round(d)["drafted"][0].update(fate="x"), "'x' is none of"),
+    "impossible order": (
+        lambda d: first_round(d)["drafted"][0].update(fate="discarded"), "impossible order"
+    ),
+    "wrong index": (lambda d: first_round(d).update(index=4), "index: expected 0"),
+    "wrong position": (lambda d: d["runs"][0]["rounds"][1].update(position=99), "position"),
+    "two runs of a lane": (lambda d: d["runs"][1].update(lane="speculative"), "trace.runs"),
+    "no runs": (lambda d: d.update(runs=[]), "trace.runs"),
+    "bad setting": (lambda d: d["settings"].update(gamma=1000), r"trace.settings: gamma must be"),
+    "object for list": (lambda d: d.update(runs={}), "trace.runs: expected a list"),
+    "short candidate": (
+        lambda d: first_round(d)["drafted"][0].update(p_top=[[1, "x"]]), r"expected a list of 3"
+    ),
+    "text end outside": (lambda d: d["runs"][0].update(text_end=10**6), "outside the text"),
+    "half a surrogate": (lambda d: d.update(prompt="\ud800"), "surrogate"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_broken_trace_is_refused_naming_the_place(document, case):
+    change, message = CASES[case]
+    with pytest.raises(TraceError, match=message):
+        load_trace(broken(document, change))
+
+
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        (b"", "not valid JSON"),
+        (b"[1, 2]", "no specviz trace"),
+        (b"\xff\xfe{}", "not UTF-8"),
+        (b'{"specviz_trace": 1, "note": NaN}', "NaN"),
+        (b'{"specviz_trace": 1, "note": -Infinity}', "Infinity"),
+        (b'{"specviz_trace": 1, "a": 1, "a": 2}', "stands twice"),
+        (b"[" * 200_000, "nested too deeply|not valid JSON"),
+        (b" " * 32_000_001, "larger than 32 MB"),
+    ],
+)
+def test_what_is_no_trace_at_all_is_refused(data, message):
+    with pytest.raises(TraceError, match=message):
+        load_trace(data)
+
+
+def test_nan_is_never_written():
+    trace = made_trace(tokens=4)
+    bad = Trace(
+        trace.pair, trace.machine, trace.settings, trace.prompt, trace.prompt_tokens,
+        tuple(type(run)(run.lane, run.drafter, run.rounds, run.finish_reason, float("nan"))
+              for run in trace.runs),
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=r"not JSON compliant|Out of range"):
+        dump_trace(bad)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"gamma": -1}, "gamma must be a whole number from 0 to 64"),
+        ({"gamma": 2.5}, "gamma must be a whole number"),
+        ({"temperature": float("nan")}, "temperature must be a number"),
+        ({"temperature": "hot"}, "temperature must be a number"),
+        ({"top_p": 0}, "top_p must be above 0"),
+        ({"top_p": 1.1}, "top_p must be a number from 0.0 to 1.0"),
+        ({"max_new_tokens": True}, "max_new_tokens"),
+        ({"stop": ("",)}, "stop takes"),
+    ],
+)
+def test_settings_that_cannot_be_used_say_what_to_do(changes, message):
+    with pytest.raises(SettingsError, match=message):
+        Settings(**changes)
+
+
+def test_replayed_events_are_in_the_order_of_the_clocks():
+    events = list(race.replay_events(made_trace()))
+    assert [e["e"] for e in events[:3]] == ["start", "prefill", "prefill"]
+    clocks = {"speculative": 0.0, "baseline": 0.0}
+    for event in events:
+        if event["e"] != "round":
+            continue
+        others = [clocks[lane] for lane in clocks if lane != event["lane"]]
+        if event["figures"]["tokens"] < 40 and event["figures"]["baseline_tokens"] < 40:
+            assert clocks[event["lane"]] <= others[0] + 1e-9
+        round_ = event["round"]
+        clocks[event["lane"]] += round_["draft_s"] + round_["verify_s"] + round_["sample_s"]
+    json.dumps(events, allow_nan=False)
