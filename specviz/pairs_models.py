@@ -1,0 +1,295 @@
+"""Reading one model into memory, and whether two of them make a pair.
+
+Only safetensors and GGUF files are opened: pickled checkpoints can run code. Code that comes with
+a model is never run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from specviz.llama import LeanLlama, lean
+from specviz.pairs_catalogue import DRAFTS, EMBEDDED, safetensors_parameters
+from specviz.pairs_machine import (
+    PairError,
+    free_memory,
+    free_memory_everywhere,
+    gigabytes,
+    memory_need,
+)
+from specviz.weights import Progress, WeightsError, embedded_target, hub_folder
+from specviz.weights_hub import one_line, quiet_transformers
+
+UNKNOWN_KIND = (
+    "Unrecognized configuration class",
+    "Unrecognized model",
+    "does not recognize this architecture",
+)
+UNLIMITED_CONTEXT = 32_768
+"""Taken where neither config nor tokenizer names a limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model in memory, as it is shared by the pairs it belongs to.
+
+    ``head`` is the number of rows of logits; ``tokenizer`` is None for a draft over a reduced
+    vocabulary, whose ``ids`` are the target's ids of its own 0, 1, 2, ... ``lean`` is the module
+    laid out for the lean pass, where that applies.
+    """
+
+    name: str
+    module: Any
+    tokenizer: Any
+    head: int
+    context: int
+    parameters: int
+    eos_ids: tuple[int, ...]
+    ids: tuple[int, ...] | None = None
+    unknown: int = 0
+    lean: LeanLlama | None = None
+
+
+def locate(source: str, progress: Progress) -> Path:
+    """The folder that holds a model's files, fetched if need be.
+
+    ``source`` is as in PairSpec. Raises PairError.
+    """
+    name = source.strip()
+    if not name:
+        raise PairError("name a model: a Hub id such as owner/name, or a folder")
+    try:
+        if name == EMBEDDED:
+            return embedded_target(progress)
+        for folder in (DRAFTS / name, Path(name).expanduser()):
+            if folder.is_dir():
+                return folder.resolve()
+        if name[0] in ".~/\\" or Path(name).is_absolute():
+            raise PairError(f"{name}: there is no such folder")
+        return hub_folder(name, progress)
+    except WeightsError as error:
+        raise PairError(str(error)) from error
+    except (OSError, RuntimeError) as error:
+        raise PairError(f"{name}: {one_line(error)}") from error
+
+
+def load_model(
+    source: str, folder: Path, dtype: torch.dtype, device: torch.device, progress: Progress
+) -> Loaded:
+    """Read the model in ``folder``, named ``source``, ready to be run.
+
+    Raises PairError when the files are not usable, the architecture is not a causal language
+    model that transformers knows, or the memory does not suffice.
+    """
+    name = "SmolLM2-135M-Instruct" if source == EMBEDDED else source
+    gguf = _check_files(name, folder)
+    placement = _placement(name, _parameters(folder, gguf), dtype, device)
+    progress(f"Loading {name}", None)
+    options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    if gguf is not None:
+        options["gguf_file"] = gguf.name
+    reduced = (folder / "ids.json").is_file()
+    with _errors_named(name), quiet_transformers(f"Loading {name}", progress):
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        tokenizer = None if reduced else AutoTokenizer.from_pretrained(folder, **options)
+        from_pretrained: Any = AutoModelForCausalLM.from_pretrained
+        module, found = from_pretrained(
+            folder,
+            dtype=dtype,
+            attn_implementation="sdpa",
+            use_safetensors=gguf is None,
+            output_loading_info=True,
+            **placement,
+            **options,
+        )
+    _check_whole(name, module, found)
+    if not placement:
+        module = module.to(device)
+    module = module.eval().requires_grad_(False)
+    config = module.config.get_text_config()
+    head = module.get_output_embeddings().weight.shape[0]
+    ids, unknown = _read_id_map(name, folder / "ids.json", head) if reduced else (None, 0)
+    return Loaded(
+        name=name,
+        module=module,
+        tokenizer=tokenizer,
+        head=head,
+        context=_context(config, tokenizer),
+        parameters=sum(parameter.numel() for parameter in module.parameters()),
+        eos_ids=_eos_ids(module, tokenizer),
+        ids=ids,
+        unknown=unknown,
+        lean=lean(module),
+    )
+
+
+def real_vocabulary(loaded: Loaded) -> int:
+    """The number of ids that mean something: heads are often padded beyond the tokenizer's."""
+    return min(loaded.head, max(loaded.tokenizer.get_vocab().values()) + 1)
+
+
+def special_ids(tokenizer: Any) -> frozenset[int]:
+    """Ids that stand for no text: those with a role, and all others marked special."""
+    marked = [token for token, entry in tokenizer.added_tokens_decoder.items() if entry.special]
+    return frozenset([*marked, *tokenizer.all_special_ids])
+
+
+def check_pair(target: Loaded, draft: Loaded, vocabulary: int) -> None:
+    """Whether ``draft`` speaks of the same tokens as ``target``, whose real ids are
+    0 .. ``vocabulary`` - 1. Raises PairError naming the first difference."""
+    if draft.ids is not None:
+        outside = next((token for token in draft.ids if token >= vocabulary), None)
+        foreign = [e for e in draft.eos_ids if draft.ids[e] not in target.eos_ids]
+        if outside is not None or foreign:
+            raise PairError(
+                f"{draft.name} was made for another target than {target.name}: its ids.json does"
+                " not fit that vocabulary; choose the target it was trained for"
+            )
+        return
+    theirs = _strings_by_id(draft.tokenizer)
+    for token, text in sorted(_strings_by_id(target.tokenizer).items()):
+        if token < vocabulary and theirs.get(token) != text:
+            other = repr(theirs[token]) if token in theirs else "nothing"
+            raise PairError(
+                f"{target.name} and {draft.name} do not share a tokenizer: id {token} is"
+                f" {text!r} in the first and {other} in the second; choose a draft of the"
+                " target's own family"
+            )
+    if draft.head < vocabulary:
+        raise PairError(
+            f"{draft.name} knows {draft.head} ids and {target.name} {vocabulary}; choose a draft"
+            " with the target's whole vocabulary"
+        )
+
+
+# --- files ---------------------------------------------------------------------------------
+
+
+def _check_files(name: str, folder: Path) -> Path | None:
+    """The GGUF file to read, or None for a safetensors checkpoint. Raises PairError."""
+    files = [path for path in folder.iterdir() if path.is_file()]
+    suffixes = {path.suffix for path in files}
+    ggufs = [path for path in files if path.suffix == ".gguf"]
+    if ".safetensors" in suffixes:
+        if not (folder / "config.json").is_file():
+            raise PairError(f"{name}: config.json is missing beside the weights")
+        return None
+    if len(ggufs) == 1:
+        return ggufs[0]
+    if ggufs:
+        raise PairError(f"{name}: the folder holds {len(ggufs)} GGUF files; leave one in it")
+    if suffixes & {".bin", ".pt", ".pth", ".ckpt", ".pkl"}:
+        raise PairError(
+            f"{name}: the weights are pickle files, which can run code when they are opened;"
+            " choose a copy in safetensors format"
+        )
+    raise PairError(
+        f"{name}: no weights in safetensors format are there; choose a model that has them"
+    )
+
+
+def _parameters(folder: Path, gguf: Path | None) -> int:
+    try:
+        if gguf is not None:
+            from gguf import GGUFReader
+
+            return sum(int(tensor.n_elements) for tensor in GGUFReader(gguf).tensors)
+        return sum(safetensors_parameters(path) for path in folder.glob("*.safetensors"))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PairError(
+            f"the weights in {folder} are damaged ({one_line(error)}); fetch them again"
+        ) from error
+
+
+def _read_id_map(name: str, path: Path, head: int) -> tuple[tuple[int, ...], int]:
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        ids, unknown = fields["ids"], fields["unknown"]
+        whole = all(type(token) is int and token >= 0 for token in [*ids, unknown])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PairError(f"{name}: ids.json cannot be read ({one_line(error)})") from error
+    if not whole or len(set(ids)) != len(ids) or len(ids) != head or unknown >= head:
+        raise PairError(
+            f"{name}: ids.json must list {head} different target ids, one for each row of the"
+            ' draft\'s head, and an "unknown" that is one of the rows'
+        )
+    return tuple(ids), unknown
+
+
+def _check_whole(name: str, module: Any, found: Any) -> None:
+    """transformers fills weights that a checkpoint lacks with random numbers."""
+    lacking = sorted(found["missing_keys"]) + sorted(str(k) for k in found["mismatched_keys"])
+    if lacking:
+        raise PairError(
+            f"{name} is no whole language model: {len(lacking)} of its weights are missing or of"
+            f" another shape, first {lacking[0]}; choose another model"
+        )
+    if module.config.is_encoder_decoder or module.get_output_embeddings() is None:
+        raise PairError(f"{name} is no causal language model; choose one that writes text")
+
+
+@contextmanager
+def _errors_named(name: str) -> Iterator[None]:
+    """Whatever transformers raises, as one sentence."""
+    try:
+        yield
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        raise PairError(f"{name} does not fit into memory; choose a smaller one") from error
+    except Exception as error:
+        text = one_line(error)
+        if "trust_remote_code" in text or "custom code" in text:
+            text = (
+                "it needs code of its own to run, and specviz runs no code that comes with models"
+            )
+        elif any(part in text for part in UNKNOWN_KIND):
+            text = "transformers knows no causal language model of this kind"
+        raise PairError(f"{name} cannot be loaded: {text}") from error
+
+
+# --- where it goes, what it can ------------------------------------------------------------
+
+
+def _placement(
+    name: str, parameters: int, dtype: torch.dtype, device: torch.device
+) -> dict[str, Any]:
+    """from_pretrained's device_map, or nothing for the CPU and Apple's GPU. Raises PairError."""
+    need = memory_need(parameters, dtype)
+    if need <= free_memory(device):
+        return {"device_map": {"": device}} if device.type == "cuda" else {}
+    everywhere = free_memory_everywhere(device)
+    if device.type == "cuda" and need <= everywhere:
+        return {"device_map": "auto"}
+    raise PairError(
+        f"{name} needs {gigabytes(need)} of memory and {gigabytes(everywhere)} are free; choose a"
+        " smaller model, or end other programs"
+    )
+
+
+def _context(config: Any, tokenizer: Any) -> int:
+    names = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
+    limits = [getattr(config, name, None) for name in names]
+    if not any(limits) and tokenizer is not None:
+        limits = [tokenizer.model_max_length]
+    known = [limit for limit in limits if isinstance(limit, int) and 0 < limit < 10**9]
+    return min(known, default=UNLIMITED_CONTEXT)
+
+
+def _eos_ids(module: Any, tokenizer: Any) -> tuple[int, ...]:
+    """Every id that ends a text, from generation config, config and tokenizer."""
+    found: list[Any] = []
+    for holder in (module.generation_config, module.config.get_text_config(), tokenizer):
+        value = getattr(holder, "eos_token_id", None)
+        found += value if isinstance(value, (list, tuple)) else [value]
+    return tuple(dict.fromkeys(token for token in found if isinstance(token, int)))
+
+
+def _strings_by_id(tokenizer: Any) -> dict[int, str]:
+    return {token: text for text, token in tokenizer.get_vocab().items()}
