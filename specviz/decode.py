@@ -181,8 +181,9 @@ class Decoding(Iterator[Round]):
         foreseen = self._detokenizer.peek(ids)
         kept, pieces = self._commit([*ids[: verdict.accepted], verdict.added])
         accepted = min(verdict.accepted, kept)
+        rejected = accepted if kept > verdict.accepted else None
         read_as = [*pieces[:accepted], *foreseen[accepted:]]
-        drafted = self._drafted(guesses, laws, verdict, read_as, accepted)
+        drafted = self._drafted(guesses, laws, verdict, read_as, accepted, rejected)
         added = None
         if kept > verdict.accepted:
             added = self._added(guesses, laws, verdict, pieces[-1])
@@ -223,10 +224,10 @@ class Decoding(Iterator[Round]):
         verdict: Verdict,
         texts: list[str],
         accepted: int,
+        rejected: int | None,
     ) -> list[Token]:
         """The drafted tokens with their fates. Behind a rejection or the end of the text
         nothing counts as tested."""
-        rejected = accepted if accepted == verdict.accepted else -1
         tokens = []
         for i, guess in enumerate(guesses):
             fate: DraftedFate = "discarded"

@@ -24,7 +24,7 @@ from specviz import metrics
 from specviz.cache import CachedModel, ContextFull, LanguageModel, NotRollable
 from specviz.decode import baseline
 from specviz.drafters.prompt_lookup import PromptLookup
-from specviz.records import Settings
+from specviz.records import Settings, Trace, dump_trace, load_trace
 from specviz.sampling import BadLogits
 from specviz.text import Texts
 
@@ -206,6 +206,22 @@ def test_eos_ends_text_cache_metrics_and_trace_at_the_first_of_several(drafter, 
     if last.added is None:
         behind = [t.fate for t in last.drafted[last.accepted :]]
         assert set(behind) <= {"discarded"}
+
+
+@pytest.mark.parametrize("drafter, kind", DRAFTERS)
+def test_wherever_the_text_ends_nothing_behind_it_is_tested_and_the_trace_can_be_read(
+    drafter, kind
+):
+    for eos in dict.fromkeys(greedy_reference(Settings(max_new_tokens=30))):
+        run = speculate(
+            Settings(max_new_tokens=30, gamma=4), draft_of(kind), drafter, eos_ids=(eos,)
+        )
+        last = run.rounds[-1]
+        if last.added is None:
+            assert {t.fate for t in last.drafted[last.accepted :]} <= {"discarded"}
+            assert last.tested == last.accepted
+        trace = Trace(pair(None).info, pair(None).machine, run.settings, "", (), (run.run(),))
+        assert dump_trace(load_trace(dump_trace(trace))) == dump_trace(trace)
 
 
 @pytest.mark.parametrize("gamma", [1, 3, 8])
