@@ -243,6 +243,7 @@ class Decoding(Iterator[Round]):
                 q=guess.q,
                 copied_from=guess.copied_from,
                 matched=guess.matched,
+                passage=self._texts.decode(guess.passage) if guess.passage else "",
             )
             if fate != "discarded":
                 token = replace(

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 import torch
 
 from specviz.cache import CachedModel, ContextFull, LanguageModel, NotRollable
+from specviz.datastore import Datastore
 from specviz.pairs_catalogue import EMBEDDED, PairSpec, catalogue, find
 from specviz.pairs_machine import (
     PairError,
@@ -79,6 +80,7 @@ class Pair:
     eos_ids: tuple[int, ...]
     special_ids: frozenset[int]
     context: int
+    datastore: Datastore | None = None
 
     @torch.inference_mode()
     def warm_up(self, gamma: int = WARM_UP_GAMMA) -> None:
@@ -265,6 +267,7 @@ def _pair_of(loaded: list[Loaded], name: str, machine: Machine) -> Pair:
         eos_ids=tuple(token for token in target.eos_ids if token < vocabulary),
         special_ids=special_ids(target.tokenizer),
         context=target.context,
+        datastore=target.datastore,
     )
 
 

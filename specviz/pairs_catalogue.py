@@ -9,7 +9,9 @@ from pathlib import Path
 
 EMBEDDED = "embedded"
 EMBEDDED_PARAMETERS = 134_515_008
-DRAFTS = Path(__file__).resolve().parent.parent / "assets" / "drafts"
+ASSETS = Path(__file__).resolve().parent.parent / "assets"
+DRAFTS = ASSETS / "drafts"
+EMBEDDED_STORE = ASSETS / "stores" / "smollm2-135m-instruct.npz"
 MAX_HEADER_BYTES = 100_000_000
 
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import torch
 
+from specviz.datastore import Datastore
 from specviz.llama import LeanLlama, lean
-from specviz.pairs_catalogue import DRAFTS, EMBEDDED, safetensors_parameters
+from specviz.pairs_catalogue import DRAFTS, EMBEDDED, EMBEDDED_STORE, safetensors_parameters
 from specviz.pairs_machine import (
     PairError,
     free_memory,
@@ -42,7 +43,7 @@ class Loaded:
 
     ``head`` is the number of rows of logits; ``tokenizer`` is None for a draft over a reduced
     vocabulary, whose ``ids`` are the target's ids of its own 0, 1, 2, ... ``lean`` is the module
-    laid out for the lean pass, where that applies.
+    laid out for the lean pass, where that applies, ``datastore`` text that it wrote.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Loaded:
     ids: tuple[int, ...] | None = None
     unknown: int = 0
     lean: LeanLlama | None = None
+    datastore: Datastore | None = None
 
 
 def locate(source: str, progress: Progress) -> Path:
@@ -128,7 +130,15 @@ def load_model(
         ids=ids,
         unknown=unknown,
         lean=lean(module),
+        datastore=_datastore(source),
     )
+
+
+def _datastore(source: str) -> Datastore | None:
+    """The store of the target's own text that ships with the embedded target."""
+    if source != EMBEDDED or not EMBEDDED_STORE.exists():
+        return None
+    return Datastore.load(EMBEDDED_STORE)
 
 
 def real_vocabulary(loaded: Loaded) -> int:

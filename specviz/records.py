@@ -111,7 +111,8 @@ class Token:
     ``text`` is what the token adds to the decoded text, empty while a character is unfinished
     and for special tokens; ``label`` then says what to show in its place.
     ``source`` names where the guess came from; ``copied_from`` is the position, in prompt and
-    output together, of the token it repeats, ``matched`` the length of the n-gram that matched.
+    output together, of the token it repeats, ``matched`` the length of the n-gram that matched,
+    ``passage`` the text of a store where it was found.
     ``parent`` is the index in the round of the drafted token before it, -1 for the text so far.
     """
 
@@ -126,6 +127,7 @@ class Token:
     u: float | None = None
     copied_from: int | None = None
     matched: int | None = None
+    passage: str = ""
     p_top: tuple[Candidate, ...] = ()
     q_top: tuple[Candidate, ...] = ()
     residual_top: tuple[Candidate, ...] = ()

@@ -166,6 +166,7 @@ class Guess:
     logits: Tensor | None = None
     copied_from: int | None = None
     matched: int | None = None
+    passage: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from specviz import drafters
 from specviz.cache import LanguageModel
-from specviz.llama import lean
 from specviz.decode import Decoding, baseline, speculative
+from specviz.llama import lean
 from specviz.records import Machine, PairInfo, Settings
 from specviz.sampling import Chance, SeededChance
 from specviz.text import Texts
@@ -106,6 +106,7 @@ def pair(draft: LanguageModel | None, **changes: object) -> SimpleNamespace:
         "draft": draft,
         "draft_ids": None,
         "draft_unknown": 0,
+        "datastore": None,
         "eos_ids": (),
     }
     return SimpleNamespace(**{**values, **changes})

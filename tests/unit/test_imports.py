@@ -14,7 +14,7 @@ LAYERS = [
     {"__init__"},
     {"records", "theory", "text"},
     {"metrics", "figures"},
-    {"sampling", "timing", "llama", "cache", "chat"},
+    {"sampling", "timing", "llama", "cache", "chat", "datastore"},
     {"drafters"},
     {"decode"},
     {"race"},
