@@ -1,0 +1,92 @@
+// Play, pause, step, scrub. The same bar for recorded and live runs; pausing a live run means
+// not following it any more, and "Catch up" goes back to its head.
+
+import { el, setAttr, setHidden, setText } from "./dom.js";
+import { RATES } from "./clock.js";
+import { leadLane } from "./model.js";
+
+const KEYS = {
+  " ": "toggle",
+  ArrowLeft: "previous",
+  ArrowRight: "next",
+  Home: "start",
+  End: "end",
+  ",": "previousStep",
+  ".": "nextStep",
+};
+
+export function createTransport(root, { model, playhead, actions }) {
+  const bar = root.querySelector(".sv-transport");
+  const scrubber = bar.querySelector(".sv-scrubber");
+  const time = bar.querySelector(".sv-time");
+  const speed = bar.querySelector(".sv-speed");
+  const catchUp = bar.querySelector(".sv-catch");
+  const buttons = new Map([...bar.querySelectorAll("[data-do]")].map((b) => [b.dataset.do, b]));
+
+  for (const [name, button] of buttons) button.addEventListener("click", () => actions[name]());
+  catchUp.addEventListener("click", () => actions.follow());
+  scrubber.addEventListener("input", () => actions.seek((scrubber.value / 1000) * model.seconds));
+  for (const rate of RATES) {
+    speed.append(el("option", { value: rate }, rate === 1 ? "1x, real time" : rate + "x"));
+  }
+  speed.value = "1";
+  speed.addEventListener("change", () => actions.setRate(Number(speed.value)));
+  root.addEventListener("keydown", (event) => onKey(event, actions));
+
+  function render(frame) {
+    const moving = frame.moving;
+    const play = buttons.get("toggle");
+    const none = model.seconds === 0;
+    play.classList.toggle("sv-on", moving);
+    setAttr(play, "aria-label", moving ? "Pause" : "Play");
+    for (const [name, button] of buttons) setDisabled(button, isIdle(name, frame, none));
+    scrubber.disabled = none;
+    const share = none ? 0 : playhead.time / model.seconds;
+    const value = String(Math.round(share * 1000));
+    if (scrubber.value !== value) scrubber.value = value;
+    scrubber.style.setProperty("--sv-done", (share * 100).toFixed(2) + "%");
+    setText(time, playhead.time.toFixed(2) + " / " + model.seconds.toFixed(2) + " s");
+    setAttr(scrubber, "aria-valuetext", spoken(model, playhead));
+    setHidden(catchUp, playhead.following || frame.complete || none);
+  }
+
+  return { render };
+}
+
+// aria-disabled keeps the button in reach of the keyboard, so focus does not fall off it.
+function setDisabled(button, idle) {
+  setAttr(button, "aria-disabled", idle ? "true" : null);
+}
+
+function isIdle(name, frame, none) {
+  if (none) return true;
+  if (name === "start" || name.startsWith("previous")) return frame.atStart;
+  if (name.startsWith("next") || name === "end") return frame.atEnd;
+  return false;
+}
+
+function spoken(model, playhead) {
+  const lead = leadLane(model);
+  if (!lead) return "no run yet";
+  const { full } = playhead.position(lead);
+  return (
+    playhead.time.toFixed(2) +
+    " of " +
+    model.seconds.toFixed(2) +
+    " seconds, round " +
+    full +
+    " of " +
+    lead.rounds.length
+  );
+}
+
+function onKey(event, actions) {
+  if (event.altKey || event.ctrlKey || event.metaKey || event.defaultPrevented) return;
+  const shifted = event.shiftKey && event.key.startsWith("Arrow");
+  const name = KEYS[event.key] && (shifted ? KEYS[event.key] + "Step" : KEYS[event.key]);
+  const target = event.target;
+  if (!name || target.closest("input, select, textarea")) return;
+  if (event.key === " " && target.closest("button")) return;
+  event.preventDefault();
+  actions[name]();
+}

@@ -1,0 +1,239 @@
+"""Train a draft for a target from nothing but the target.
+
+    python -m specviz.distill corpus   --target FOLDER --out corpus.npz
+    python -m specviz.distill train    --target FOLDER --corpus corpus.npz --out assets/drafts/NAME
+    python -m specviz.distill evaluate --target FOLDER --draft assets/drafts/NAME
+
+`corpus` has the target write conversations; `train` cuts a student out of the target and trains
+it on the target's distributions over that text; `evaluate` counts accepted tokens in greedy
+speculative runs on prompts that no corpus holds. The target is a folder (or Hub id) of any
+Llama-like causal model with a chat template. A GPU is used when there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from specviz.distill_corpus import ANSWER_TEMPERATURES, read_template, write_corpus
+from specviz.distill_evaluate import GreedyText, cached_greedy_texts, evaluate, greedy_texts
+from specviz.distill_prompts import REPORT, SELECTION
+from specviz.distill_student import choose_ids, cut_student, load_draft, save_draft
+from specviz.distill_train import (
+    Data,
+    Trainer,
+    TrainSettings,
+    answer_positions,
+    report,
+    target_states,
+    train,
+)
+
+
+def load_target(folder: str) -> tuple[Any, Any]:
+    """The target in bfloat16 on the GPU when there is one, and its tokenizer."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    target = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
+    return target.eval().to(device), AutoTokenizer.from_pretrained(folder)
+
+
+def corpus_command(args: argparse.Namespace) -> None:
+    """Write the corpus batch by batch; what `--out` already holds is kept and continued."""
+    target, tokenizer = load_target(args.target)
+    out = Path(args.out)
+    parts = [np.load(out)["ids"]] if out.exists() else []
+    done = first = len(parts[0]) if parts else 0
+    started = time.perf_counter()
+    heats = [float(heat) for heat in args.temperatures.split(",")]
+    for part in write_corpus(
+        target, tokenizer, args.rows, args.length, args.seed, args.batch, heats, done
+    ):
+        parts.append(part)
+        done += len(part)
+        unfinished = out.with_suffix(".part.npz")
+        np.savez_compressed(unfinished, ids=np.concatenate(parts))
+        unfinished.replace(out)
+        left = (time.perf_counter() - started) / (done - first) * (args.rows - done)
+        report(f"corpus: {done}/{args.rows} rows", left)
+
+
+def loss_weights(ids: np.ndarray, header: Sequence[int], end: int, user: float) -> np.ndarray:
+    """[N, T] float32: 1 where the next id belongs to an answer, `user` elsewhere, 0 in what all
+    rows begin with (the system prompt). The last id counts: the target's distribution after it is
+    known, and what really followed is not needed."""
+    weights = np.where(answer_positions(ids, header, end), 1.0, user).astype(np.float32)
+    common = int((ids == ids[0]).all(axis=0).cumprod().sum())
+    weights[:, : max(0, common - 1)] = 0.0
+    return weights
+
+
+def build_trainer(args: argparse.Namespace, target: Any, tokenizer: Any) -> tuple[Trainer, Any]:
+    """Student, data and id map as the command line asks."""
+    torch.manual_seed(args.seed)
+    raw = np.concatenate([np.load(path)["ids"] for path in args.corpus]).astype(np.int64)
+    ids = torch.from_numpy(raw)
+    template = read_template(tokenizer)
+    header = (template.end, *template.to_answer)
+    weights = loss_weights(raw, header, template.end, args.user)
+    answers = raw[:, 1:][weights[:, :-1] == 1.0]
+    special = [i for i in (tokenizer.bos_token_id, template.end) if i is not None]
+    if args.start:
+        student, id_map = load_draft(Path(args.start), torch.float32)
+        student.train()
+    else:
+        id_map = choose_ids(answers, args.vocabulary, special)
+        layers = [int(index) for index in args.layers.split(",")]
+        sample = ids[:16].to(target.device)
+        student = cut_student(target, id_map, layers, args.intermediate, sample)
+    head = target.get_output_embeddings().weight[torch.tensor(id_map.ids)].detach().clone()
+    states = target_states(target, ids, Path(args.work) / "states.npy")
+    settings = TrainSettings(
+        rows=args.rows,
+        passes=args.passes,
+        learning_rate=args.learning_rate,
+        embedding_rate=args.embedding_rate,
+        hard=args.hard,
+        user=args.user,
+        seed=args.seed,
+        evaluate_every=args.evaluate_every,
+        patience=args.patience,
+    )
+    data = Data(ids, torch.from_numpy(weights), states)
+    return Trainer(student.to(target.device), head, id_map, data, settings), id_map
+
+
+def train_command(args: argparse.Namespace) -> None:
+    work = Path(args.work)
+    work.mkdir(parents=True, exist_ok=True)
+    target, tokenizer = load_target(args.target)
+    texts = cached_greedy_texts(target, tokenizer, SELECTION, 96, work / "selection.json")
+    trainer, id_map = build_trainer(args, target, tokenizer)
+    del target  # half a gigabyte that training has no use for
+
+    def score() -> float:
+        trainer.student.eval()
+        total, _ = evaluate(trainer.student, id_map, texts, args.gamma)
+        trainer.student.train()
+        return total.tokens_per_target_call
+
+    def keep_best() -> None:
+        size = save_draft(trainer.student, id_map, Path(args.out))
+        report(f"wrote {args.out}, {size / 1e6:.2f} MB of weights")
+
+    progress = train(trainer, score, keep_best, work / "checkpoint.pt")
+    overlap = trainer.held_out_overlap()
+    print(json.dumps(progress | {"held_out_overlap": round(overlap, 3)}, sort_keys=True))
+
+
+def evaluation(
+    draft: Any, id_map: Any, texts: Sequence[GreedyText], gammas: Sequence[int]
+) -> dict[str, Any]:
+    """What `evaluate` prints: the sum and every prompt, for each gamma."""
+    result: dict[str, Any] = {}
+    for gamma in gammas:
+        total, each = evaluate(draft, id_map, texts, gamma)
+        prompts = [
+            {"kind": text.kind, "prompt": text.prompt[:60]} | acceptance.summary()
+            for text, acceptance in zip(texts, each, strict=True)
+        ]
+        result[f"gamma {gamma}"] = {"total": total.summary(), "prompts": prompts}
+    return result
+
+
+def evaluate_command(args: argparse.Namespace) -> None:
+    target, tokenizer = load_target(args.target)
+    draft, id_map = load_draft(Path(args.draft), torch.bfloat16)
+    texts = greedy_texts(target, tokenizer, REPORT, args.max_new_tokens)
+    gammas = [int(gamma) for gamma in args.gamma.split(",")]
+    print(json.dumps(evaluation(draft.to(target.device), id_map, texts, gammas), indent=1))
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m specviz.distill",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    _add_corpus(commands)
+    _add_train(commands)
+    _add_evaluate(commands)
+    return parser
+
+
+def _command(commands: Any, name: str, run: Any, about: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=about,
+        description=about,
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("--target", required=True, help="folder or Hub id of the target")
+    return parser
+
+
+def _add_corpus(commands: Any) -> None:
+    parser = _command(commands, "corpus", corpus_command, "have the target write conversations")
+    parser.add_argument("--out", required=True, help="npz file to write (array ids)")
+    parser.add_argument("--rows", type=int, default=3072, help="conversations")
+    parser.add_argument("--length", type=int, default=376, help="tokens in each")
+    parser.add_argument("--batch", type=int, default=96, help="written side by side")
+    parser.add_argument("--seed", type=int, default=0, help="another seed, another corpus")
+    heats = ",".join(str(heat) for heat in ANSWER_TEMPERATURES)
+    parser.add_argument("--temperatures", default=heats, help="of the answers, in equal parts")
+
+
+def _add_train(commands: Any) -> None:
+    parser = _command(commands, "train", train_command, "train a draft; rerun to resume")
+    parser.add_argument(
+        "--corpus", required=True, nargs="+", help="npz files made by corpus, rows of one length"
+    )
+    parser.add_argument("--out", required=True, help="folder the best draft is kept in")
+    parser.add_argument("--work", default="distill-work", help="folder for checkpoint and states")
+    parser.add_argument("--start", help="folder of a draft to go on from, instead of cutting one")
+    parser.add_argument("--layers", default="0,1", help="target layers the student starts from")
+    parser.add_argument("--intermediate", type=int, default=704, help="neurons kept in each MLP")
+    parser.add_argument("--vocabulary", type=int, default=5632, help="ids the draft knows")
+    settings = TrainSettings()
+    for name, about in (
+        ("rows", "corpus rows in a step"),
+        ("passes", "passes over the corpus"),
+        ("learning_rate", "peak for the layers"),
+        ("embedding_rate", "part of it for embeddings and head"),
+        ("hard", "weight of the target's likeliest token against its distribution"),
+        ("user", "loss weight of the user's turns"),
+        ("seed", "of the data order"),
+        ("evaluate_every", "steps"),
+        ("patience", "evaluations without a new best before it stops"),
+    ):
+        default = getattr(settings, name)
+        option = "--" + name.replace("_", "-")
+        parser.add_argument(option, type=type(default), default=default, help=about)
+    parser.add_argument("--gamma", type=int, default=4, help="draft length evaluations use")
+
+
+def _add_evaluate(commands: Any) -> None:
+    parser = _command(commands, "evaluate", evaluate_command, "greedy runs on unseen prompts")
+    parser.add_argument("--draft", required=True, help="folder of the draft")
+    parser.add_argument("--gamma", default="2,4,6", help="draft lengths, comma-separated")
+    parser.add_argument("--max-new-tokens", type=int, default=96, help="tokens a prompt")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = build_parser().parse_args(argv)
+    args.run(args)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""Elements of our own: the stage, the status line and the choice of a pair.
+
+Each is a ``gr.HTML`` with a static template. Text reaches the page through ``watch`` and
+``textContent`` only, never through a template.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from specviz.metrics import DEFINITIONS
+
+ASSETS = Path(__file__).parents[2] / "assets"
+
+STAGE_JS = """
+const mount = () => {
+  const stage = window.specviz.mountStage(element, { definitions: props.definitions });
+  const feed = () => stage.feed(props.value || "");
+  watch("value", feed);
+  feed();
+  element.dataset.mounted = "";
+};
+if (window.specviz) mount();
+else window.addEventListener("specviz-ready", mount, { once: true });
+"""
+
+STATUS_HTML = '<p class="status-text" role="status" aria-live="polite"></p>'
+STATUS_JS = """
+const shown = element.querySelector(".status-text");
+const show = () => {
+  const status = JSON.parse(props.value || "{}");
+  shown.textContent = status.text || "";
+  shown.dataset.kind = status.kind || "info";
+  for (const id of status.reasons ? ["run", "step", "stop", "save", "open"] : []) {
+    const button = document.querySelector(`button#${id}`);
+    if (button) button.title = status.reasons[id] || "";
+  }
+};
+watch("value", show);
+show();
+"""
+
+PAIR_HTML = """
+<label class="pair-label">
+  <span class="pair-caption">Models</span>
+  <select class="pair-select"></select>
+</label>
+"""
+PAIR_JS = """
+const select = element.querySelector("select");
+for (const choice of props.choices) {
+  const option = document.createElement("option");
+  option.value = choice.name;
+  option.textContent = choice.why ? `${choice.title} (${choice.why})` : choice.title;
+  option.disabled = Boolean(choice.why);
+  select.append(option);
+}
+const show = () => {
+  select.value = props.value;
+  select.title = select.selectedOptions[0]?.textContent;
+};
+select.addEventListener("change", () => { props.value = select.value; trigger("input"); });
+watch("value", show);
+show();
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A pair in the list: ``why`` says why it cannot be chosen here, empty if it can."""
+
+    name: str
+    title: str
+    why: str = ""
+
+
+def stage(value: str = "") -> gr.HTML:
+    """The token stream and all around it. The value is a race as JSON lines."""
+    template = (ASSETS / "stage.html").read_text(encoding="utf-8")
+    return _element(value, template, STAGE_JS, "stage", definitions=DEFINITIONS)
+
+
+def status_line(value: str) -> gr.HTML:
+    """One line under the buttons: what the page does, and why a control cannot be used."""
+    return _element(value, STATUS_HTML, STATUS_JS, "status")
+
+
+def pair_select(choices: Sequence[Choice]) -> gr.HTML:
+    """A native list of pairs; those that cannot run here are greyed and say why. The value is
+    the name of the chosen one."""
+    first = next((choice.name for choice in choices if not choice.why), "")
+    plain = [asdict(choice) for choice in choices]
+    return _element(first, PAIR_HTML, PAIR_JS, "pair", choices=plain)
+
+
+def _element(value: str, template: str, js: str, elem_id: str, **props: Any) -> gr.HTML:
+    """A gr.HTML whose value is data for its script and is never shown as HTML. (No subclass:
+    Gradio makes a new one for each session from arguments that only gr.HTML itself takes.)"""
+    return gr.HTML(
+        value,
+        html_template=template,
+        js_on_load=js,
+        apply_default_css=False,
+        elem_id=elem_id,
+        **props,
+    )
+
+
+def status(text: str, kind: str = "info", reasons: Mapping[str, str] | None = None) -> str:
+    """The value of a status line: ``kind`` is info, busy or error. ``reasons`` says, by element
+    id, why buttons cannot be used; None leaves what was said."""
+    why = None if reasons is None else dict(reasons)
+    return json.dumps({"text": text, "kind": kind, "reasons": why})
+
+
+def file_url(path: Path) -> str:
+    """Where Gradio serves a static file, relative to the page so that any root path works."""
+    from urllib.parse import quote
+
+    return html.escape(f"gradio_api/file={quote(path.resolve().as_posix())}")

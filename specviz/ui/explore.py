@@ -1,0 +1,334 @@
+"""The Explore tab: what to run on the left, the stage on the right, and the events between."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import gradio as gr
+
+from specviz.race import Race, baseline_key, replay_events
+from specviz.records import (
+    MAX_TRACE_BYTES,
+    SettingsError,
+    Trace,
+    TraceError,
+    dump_trace,
+    load_trace,
+)
+from specviz.ui.controls import Controls, Request, main_controls, more_controls
+from specviz.ui.elements import Choice, stage, status, status_line
+from specviz.ui.loading import Loading, Shelf
+from specviz.ui.session import Memory, Races
+from specviz.ui.worker import Progress, RaceWorker, Turns, line
+
+DRAIN_SECONDS = 1 / 12
+GLANCE_SECONDS = 1 / 30
+SEATS = 64
+
+IDLE, BUSY, PAUSED, LOADING = "idle", "busy", "paused", "loading"
+WHY_IDLE = {"stop": "Nothing is running.", "save": "Nothing has been run here yet."}
+WHY_BUSY = dict.fromkeys(("run", "step", "save", "open"), "A run is going on. Stop ends it.")
+WHY_LOADING = {
+    **dict.fromkeys(("run", "step"), "The models are still loading."),
+    "stop": "Nothing is running.",
+    "save": "Nothing has been run here yet.",
+}
+SHOW_STAGE_JS = "() => { document.querySelector('#stage').scrollIntoView({block: 'nearest'}); }"
+READY = "Ready. Run goes to the end, Step goes one round."
+ENDINGS = {
+    "eos": "The model ended its text.",
+    "length": "Max new tokens reached.",
+    "stop": "A stop string was reached.",
+    "context": "The model's context is full.",
+    "stopped": "Stopped. What was decoded is kept.",
+}
+
+
+class Explore:
+    """One page's Explore tab. Holds what all visitors share: the shelf of models, the line for
+    the processor and each visitor's race."""
+
+    def __init__(
+        self, shelf: Shelf, pairs: Sequence[tuple[Choice, str, str]], races: Races, turns: Turns
+    ) -> None:
+        self.shelf, self.races, self.turns = shelf, races, turns
+        self.pairs = {choice.name: (target, draft) for choice, target, draft in pairs}
+        first = next(pair for pair in pairs if not pair[0].why)
+        self.loading = Loading(shelf, first[1], first[2])
+        self._folder = TemporaryDirectory(prefix="specviz-")
+
+    # --- what it looks like ----------------------------------------------------------------
+
+    def draw(
+        self, choices: Sequence[Choice], drafters: Mapping[str, str], gamma: int, shown: str
+    ) -> None:
+        """Put the tab into the block that is open; ``shown`` is on the stage at first paint."""
+        self.memory = gr.State(Memory())
+        with gr.Row(elem_id="explore"):
+            with gr.Column(scale=0, min_width=300, elem_id="controls"):
+                fields: dict[str, Any] = main_controls(choices, drafters, gamma)
+                with gr.Row(elem_id="actions"):
+                    self.run = gr.Button(
+                        "Loading models", variant="primary", interactive=False, elem_id="run"
+                    )
+                    self.step = gr.Button("Step", interactive=False, elem_id="step")
+                    self.stop = gr.Button("Stop", interactive=False, elem_id="stop")
+                self.status = status_line(status("Loading models", "busy", WHY_LOADING))
+                self.controls = Controls(**fields, **more_controls())
+                with gr.Row(elem_id="files"):
+                    self.save = gr.Button(
+                        "Save trace", size="sm", interactive=False, elem_id="save"
+                    )
+                    self.open = gr.UploadButton(
+                        "Open trace", size="sm", file_types=[".json"], elem_id="open"
+                    )
+                self.file = gr.DownloadButton("Trace", visible="hidden", elem_id="trace-file")
+            with gr.Column(scale=1, min_width=320, elem_id="stage-column"):
+                self.stage = stage(shown)
+
+    # --- what happens ----------------------------------------------------------------------
+
+    def wire(self, page: gr.Blocks) -> None:
+        """Connect the events. Those that compute share one ``concurrency_id``: it bounds how
+        many people may wait, and ``Turns`` lets one of them compute at a time and tells each
+        how many are ahead, which Gradio's own queue would only show over the stage."""
+        inputs = [self.memory, *self.controls.inputs()]
+        buttons = [self.status, self.run, self.step, self.stop, self.save, self.open]
+        outputs = [self.stage, *buttons]
+        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+        model = quiet | {"concurrency_id": "models", "concurrency_limit": SEATS}
+        for button, begin in ((self.run, self.on_run), (self.step, self.on_step)):
+            begun = button.click(begin, inputs, [*buttons, self.memory], queue=False, **quiet)
+            shown = begun.success(self.on_follow, self.memory, self.stage, **model)
+            shown.then(self.on_rest, self.memory, [*buttons, self.memory], queue=False, **quiet)
+        self.stop.click(self.on_stop, None, outputs, queue=False, **quiet)
+        self.open.upload(self.on_open, self.open, outputs, queue=False, **quiet).success(
+            None, None, None, js=SHOW_STAGE_JS
+        )
+        self.save.click(self.on_save, None, self.file, queue=False, **quiet).success(
+            None, None, None, js="() => { document.querySelector('#trace-file').click(); }"
+        )
+        watching = [self.status, self.run, self.step, self.controls.drafter]
+        page.load(self.on_load, None, watching, concurrency_limit=None, **quiet)
+        page.unload(self.on_unload)
+
+    async def on_load(self) -> AsyncIterator[dict[Any, Any]]:
+        """Tell each new page how far the models are, until Run can be used."""
+        told = ""
+        while self.loading.state in ("waiting", "loading"):
+            if told != (told := self.loading.text):
+                yield {self.status: status(told, "busy", WHY_LOADING)}
+            await asyncio.sleep(0.2)
+        ready: dict[Any, Any] = self._buttons(IDLE)
+        if self.loading.state == "failed":
+            ready[self.status] = status(self.loading.text, "error", WHY_IDLE)
+        else:
+            names = self.loading.drafters
+            ready[self.controls.drafter] = gr.update(choices=names, value=names[0])
+            ready[self.status] = status(READY, reasons=WHY_IDLE)
+        yield {key: ready[key] for key in ready if key not in (self.stop, self.save, self.open)}
+
+    def on_run(self, memory: Memory, request: gr.Request, *values: Any) -> dict[Any, Any]:
+        """Run to the end, going on where a paused race stands."""
+        return self._proceed(None, memory, values, request)
+
+    def on_step(self, memory: Memory, request: gr.Request, *values: Any) -> dict[Any, Any]:
+        """One speculative round more."""
+        return self._proceed(1, memory, values, request)
+
+    def _proceed(
+        self, steps: int | None, memory: Memory, values: Sequence[Any], request: gr.Request
+    ) -> dict[Any, Any]:
+        session = request.session_hash or ""
+        race = self.races.of(session)
+        try:
+            wanted = self.controls.read(values, self.pairs)
+        except SettingsError as error:
+            return {self.memory: replace(memory, refused=str(error))}
+        going = race is not None and race.state == "going"
+        if going and (steps is None or memory.request != wanted):
+            return {self.memory: replace(memory, refused="A run is going on. Stop ends it.")}
+        if race is None or race.state == "over" or memory.request != wanted:
+            race = RaceWorker(lambda progress: self._make(wanted, memory, progress), self.turns)
+            self.races.put(session, race)
+        race.proceed(steps)
+        return {
+            **self._buttons(BUSY, stepping=steps is not None),
+            self.status: status("Running", "busy", WHY_BUSY),
+            self.memory: replace(memory, request=wanted, refused=""),
+        }
+
+    async def on_follow(self, memory: Memory, request: gr.Request) -> AsyncIterator[Any]:
+        """Stream the race to the stage. The stage is the only output: Gradio builds every other
+        output anew at each update, which cost more than all the rest of the streaming."""
+        race = self.races.of(request.session_hash or "")
+        if memory.refused or race is None:
+            yield gr.skip()
+            return
+        async for log in follow(race):
+            yield log
+
+    def on_rest(self, memory: Memory, request: gr.Request) -> dict[Any, Any]:
+        """The buttons and the status line once the race rests."""
+        race = self.races.of(request.session_hash or "")
+        if memory.refused or race is None:
+            shown = status(memory.refused, "error") if memory.refused else gr.skip()
+            return {self.status: shown}
+        if race.state == "going":
+            return {self.status: gr.skip()}
+        return self._rest(race, memory)
+
+    def _make(self, wanted: Request, memory: Memory, progress: Progress) -> Race:
+        """Load the pair and set up the race; in the worker's thread."""
+        pair = self.shelf.load(wanted.target, wanted.draft, dtype=wanted.dtype, progress=progress)
+        baseline: Any = wanted.baseline != "off"
+        key = baseline_key(pair, wanted.prompt, wanted.settings)
+        if wanted.baseline == "reuse" and memory.baseline and memory.baseline_key == key:
+            baseline = memory.baseline
+        return Race(pair, wanted.drafter, wanted.prompt, wanted.settings, baseline=baseline)
+
+    def _rest(self, race: RaceWorker, memory: Memory) -> dict[Any, Any]:
+        """What the page shows when a race pauses or is over."""
+        if race.state == "paused":
+            rounds = f"{race.pace.rounds} round" + "s" * (race.pace.rounds != 1)
+            text = f"Paused after {rounds}. Run goes on from here; a changed setting starts anew."
+            return {**self._buttons(PAUSED), self.status: status(text, reasons={})}
+        trace = race.trace()
+        run = trace.run("speculative") if trace else None
+        plain = trace.run("baseline") if trace else None
+        if race.error:
+            shown = status("The run failed. The stage says why.", "error", WHY_IDLE)
+        elif run is None:
+            shown = status("Stopped before the first round.", reasons=WHY_IDLE)
+        else:
+            stopped = plain is not None and plain.finish_reason == "stopped"
+            text = ENDINGS.get("stopped" if stopped else run.finish_reason, "")
+            if (
+                memory.request
+                and memory.request.baseline == "reuse"
+                and not race.pace.baseline_reused
+            ):
+                text += " The baseline was measured anew: no earlier one fits this run."
+            shown = status(text, reasons={"stop": WHY_IDLE["stop"]})
+        if (
+            race.race
+            and trace
+            and plain
+            and plain.finish_reason not in ("stopped", "error", "running")
+        ):
+            key = baseline_key(race.race.pair, trace.prompt, trace.settings)
+            memory = replace(memory, baseline=plain, baseline_key=key)
+        return {
+            **self._buttons(IDLE, saved=run is not None),
+            self.status: shown,
+            self.memory: memory,
+        }
+
+    async def on_stop(self, request: gr.Request) -> dict[Any, Any]:
+        """Stop within one round. The stream of the run shows the end; a paused race has no
+        stream, so its end is shown from here."""
+        race = self.races.of(request.session_hash or "")
+        if race is None or race.state == "over":
+            return {self.status: status("Nothing is running.")}
+        paused = race.state == "paused"
+        race.stop()
+        if not paused:
+            return {self.stop: gr.update(interactive=False)}
+        async for _ in follow(race):
+            pass
+        rest = self._rest(race, Memory())
+        rest.pop(self.memory, None)
+        return {**rest, self.stage: race.log}
+
+    def on_open(self, path: str | None, request: gr.Request) -> dict[Any, Any]:
+        """Show a trace from a file. Needs no model and waits for none."""
+        try:
+            trace = read_trace(Path(path or ""))
+        except TraceError as error:
+            return {self.status: status(f"This trace cannot be opened: {error}", "error")}
+        self.races.drop(request.session_hash or "")
+        shown = status("A recorded run is on the stage.", reasons=WHY_IDLE)
+        update = {self.stage: lines(replay_events(trace)), self.status: shown}
+        if self.loading.state in ("ready", "failed"):
+            update |= self._buttons(IDLE)
+        return update
+
+    def on_save(self, request: gr.Request) -> str:
+        """Write the visitor's last race to a file of their own."""
+        race = self.races.of(request.session_hash or "")
+        trace = race.trace() if race else None
+        if trace is None:
+            raise gr.Error("There is no run to save yet.", print_exception=False)
+        return str(self._write(trace, request.session_hash or ""))
+
+    def _write(self, trace: Trace, session: str) -> Path:
+        folder = Path(self._folder.name, session)
+        folder.mkdir(exist_ok=True)
+        path = folder / f"specviz-{time.strftime('%Y%m%d-%H%M%S')}.json"
+        path.write_text(dump_trace(trace), encoding="utf-8")
+        return path
+
+    def on_unload(self, request: gr.Request) -> None:
+        """The tab is gone: end its race, delete its files."""
+        session = request.session_hash or ""
+        self.races.drop(session)
+        for path in Path(self._folder.name, session).glob("*.json") if session else ():
+            path.unlink(missing_ok=True)
+
+    def _buttons(self, state: str, saved: bool = False, stepping: bool = False) -> dict[Any, Any]:
+        """Which buttons can be used; the status line has the reasons for those that cannot.
+        Step stays as it is during a step, so that it keeps the keyboard's focus."""
+        busy = state == BUSY
+        if stepping:
+            return {self.stop: gr.update(interactive=True), self.open: gr.update(interactive=False)}
+        label = {BUSY: "Running", PAUSED: "Continue"}.get(state, "Run")
+        return {
+            self.run: gr.update(value=label, interactive=not busy),
+            self.step: gr.update(interactive=not busy),
+            self.stop: gr.update(interactive=state in (BUSY, PAUSED)),
+            self.save: gr.update(interactive=state == PAUSED or saved),
+            self.open: gr.update(interactive=not busy),
+        }
+
+
+async def follow(race: RaceWorker) -> AsyncIterator[str]:
+    """The race's log each time it has grown, about twelve times a second, until it rests.
+
+    When the reader leaves, the generator is closed: the race is abandoned, at once.
+    """
+    try:
+        due = 0.0
+        while True:
+            resting = race.state != "going"
+            now = time.monotonic()
+            if resting or now >= due:
+                due = now + DRAIN_SECONDS
+                if race.drain():
+                    yield race.log
+            if resting:
+                return
+            await asyncio.sleep(GLANCE_SECONDS)
+    finally:
+        if race.state == "going":
+            race.abandon()
+
+
+def lines(events: Iterable[dict[str, Any]]) -> str:
+    """Events as the stage takes them."""
+    return "".join(line(event) for event in events)
+
+
+def read_trace(path: Path) -> Trace:
+    """A trace from a file. Raises TraceError."""
+    try:
+        if path.stat().st_size > MAX_TRACE_BYTES:
+            raise TraceError(f"the file is larger than {MAX_TRACE_BYTES // 1_000_000} MB")
+        return load_trace(path.read_bytes())
+    except OSError as error:
+        raise TraceError(f"the file cannot be read: {error.strerror}") from None

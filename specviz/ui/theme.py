@@ -1,0 +1,144 @@
+"""How the page is dressed: theme, head, and the files it may load. All of them are local."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from specviz.ui.elements import ASSETS, file_url
+
+SANS = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Noto Sans", "sans-serif")
+MONO = ("ui-monospace", "SF Mono", "Cascadia Mono", "Consolas", "DejaVu Sans Mono", "monospace")
+
+# Applied before Gradio draws, so that the page does not flash in the other theme.
+THEME_JS = """
+() => {
+  const asked = new URLSearchParams(location.search).get("__theme");
+  const kept = localStorage.getItem("specviz-theme");
+  if (kept && !asked) document.body.classList.toggle("dark", kept === "dark");
+}
+"""
+TOGGLE_JS = """
+() => {
+  const dark = document.body.classList.toggle("dark");
+  localStorage.setItem("specviz-theme", dark ? "dark" : "light");
+}
+"""
+
+
+def theme() -> gr.themes.Base:
+    """Gradio's controls in the colours of assets/css/palette.css, which alone defines them."""
+    return gr.themes.Base(
+        font=SANS, font_mono=MONO, radius_size="sm", spacing_size="sm", text_size="sm"
+    ).set(
+        **_both(
+            body_background_fill="var(--sv-page)",
+            body_text_color="var(--sv-ink)",
+            body_text_color_subdued="var(--sv-muted)",
+            background_fill_primary="var(--sv-surface)",
+            background_fill_secondary="var(--sv-page)",
+            block_background_fill="transparent",
+            block_border_color="var(--sv-line)",
+            block_label_text_color="var(--sv-muted)",
+            block_title_text_color="var(--sv-ink)",
+            block_info_text_color="var(--sv-muted)",
+            border_color_primary="var(--sv-line)",
+            border_color_accent="var(--sv-accent)",
+            color_accent_soft="var(--sv-accent-tint)",
+            input_background_fill="var(--sv-surface)",
+            input_background_fill_focus="var(--sv-surface)",
+            input_border_color="var(--sv-edge)",
+            input_border_color_focus="var(--sv-accent)",
+            input_placeholder_color="var(--sv-muted)",
+            button_primary_background_fill="var(--sv-accent)",
+            button_primary_background_fill_hover="var(--sv-accent)",
+            button_primary_text_color="var(--sv-on-accent)",
+            button_primary_border_color="var(--sv-accent)",
+            button_secondary_background_fill="var(--sv-surface)",
+            button_secondary_background_fill_hover="var(--sv-well)",
+            button_secondary_text_color="var(--sv-ink)",
+            button_secondary_border_color="var(--sv-edge)",
+            checkbox_background_color="var(--sv-surface)",
+            checkbox_background_color_selected="var(--sv-accent)",
+            checkbox_border_color="var(--sv-edge)",
+            checkbox_border_color_selected="var(--sv-accent)",
+            checkbox_label_background_fill="transparent",
+            checkbox_label_background_fill_hover="transparent",
+            checkbox_label_background_fill_selected="transparent",
+            checkbox_label_text_color="var(--sv-ink)",
+            checkbox_label_text_color_selected="var(--sv-ink)",
+            checkbox_label_border_color="transparent",
+            checkbox_label_border_color_hover="transparent",
+            checkbox_label_border_width="0px",
+            slider_color="var(--sv-accent)",
+            link_text_color="var(--sv-accent)",
+            link_text_color_hover="var(--sv-accent)",
+            link_text_color_visited="var(--sv-accent)",
+            link_text_color_active="var(--sv-accent)",
+        ),
+        color_accent="var(--sv-accent)",
+        block_border_width="0px",
+        block_padding="0px",
+        block_shadow="none",
+        button_border_width="1px",
+        input_border_width="1px",
+        button_primary_shadow="none",
+        button_secondary_shadow="none",
+        input_shadow="none",
+        input_shadow_focus="none",
+        checkbox_label_padding="0px",
+        layout_gap="12px",
+        form_gap_width="0px",
+    )
+
+
+def _both(**colours: str) -> dict[str, str]:
+    """The same value for light and dark: the palette itself changes with the theme."""
+    return colours | {f"{name}_dark": value for name, value in colours.items()}
+
+
+def plotly_file() -> Path:
+    """plotly's own script, from the installed package. Importing plotly is not needed."""
+    found = importlib.util.find_spec("plotly")
+    if found is None or not found.submodule_search_locations:
+        raise RuntimeError("plotly is not installed: pip install -r requirements.txt")
+    return Path(found.submodule_search_locations[0], "package_data", "plotly.min.js")
+
+
+def head() -> str:
+    """Styles and scripts. ``window.Plotly`` is kept under a name of our own at once, since
+    Gradio may load a bundled copy over it."""
+    plotly = file_url(plotly_file())
+    scripts = file_url(ASSETS / "js" / "main.js")
+    sheets = "".join(
+        f'<link rel="stylesheet" href="{file_url(ASSETS / "css" / name)}">\n'
+        for name in ("palette.css", "specviz.css", "page.css")
+    )
+    return (
+        f"{sheets}"
+        f'<script src="{plotly}" onload="window.specvizPlotly = window.Plotly"></script>\n'
+        f'<script type="module" src="{scripts}"></script>\n'
+    )
+
+
+def launch_options() -> dict[str, Any]:
+    """What ``launch`` needs for the page to look and behave as it should."""
+    return {
+        "theme": theme(),
+        "head": head(),
+        "js": THEME_JS,
+        "favicon_path": ASSETS / "favicon.svg" if (ASSETS / "favicon.svg").exists() else None,
+        "footer_links": [],
+        "run_history": False,
+        "ssr_mode": False,
+        "max_file_size": "32mb",
+        "show_error": True,
+    }
+
+
+def serve_assets() -> None:
+    """Let Gradio serve scripts and styles: these folders and one file, nothing else."""
+    gr.set_static_paths([ASSETS / "js", ASSETS / "css", plotly_file()])

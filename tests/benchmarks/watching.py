@@ -1,0 +1,142 @@
+"""What watching costs: one run on the page, shown and not shown by turns.
+
+    python tests/benchmarks/watching.py [--tokens 256] [--window 2] [--tiny]
+
+A real browser follows a run of the embedded pair. Every ``--window`` seconds showing is switched
+off (the worker's lines are thrown away, so that nothing is streamed or drawn) and on again, which
+hits both states alike with whatever else the machine does. Compared are the baseline's calls of
+the target on one token: all alike, several a second. The goal is calls at most 5 % slower while
+watched. The browser runs on this machine and takes its share of the same cores; on a server it
+would not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "ui")]
+
+GOAL = 1.05
+SETTLE_SECONDS = 0.4  # what was sent last is still being drawn
+
+
+class Shutter:
+    """Open and shut by turns, from its first look on."""
+
+    def __init__(self, window: float) -> None:
+        self._window = window
+        self._start: float | None = None
+
+    def look(self) -> tuple[bool, bool]:
+        """Whether it is open, and whether it has been so for long enough to count."""
+        self._start = self._start or time.monotonic()
+        turns, within = divmod(time.monotonic() - self._start, self._window)
+        return turns % 2 == 0, within > SETTLE_SECONDS
+
+
+def instrument(shutter: Shutter) -> dict[bool, list[float]]:
+    """Let the page's workers stream only while the shutter is open, and note the seconds of each
+    baseline call in either state."""
+    from specviz.race import Race
+    from specviz.ui import explore
+    from specviz.ui.worker import RaceWorker
+
+    calls: dict[bool, list[float]] = {True: [], False: []}
+
+    class Observed(Race):
+        def advance(self) -> list[dict[str, Any]]:
+            before, _ = shutter.look()
+            events = super().advance()
+            after, counts = shutter.look()
+            for event in events if counts and before == after else ():
+                if event["e"] == "round" and event["lane"] == "baseline":
+                    calls[after].append(event["round"]["verify_s"])
+            return events
+
+    class Shuttered(RaceWorker):
+        def drain(self) -> bool:
+            shown = self.log
+            fresh = super().drain()
+            if shutter.look()[0] or self.state != "going":
+                return fresh
+            self.log = shown
+            return False
+
+    explore.Race, explore.RaceWorker = Observed, Shuttered  # type: ignore[misc]
+    return calls
+
+
+def watch(tokens: int, tiny: bool) -> None:
+    """Run once on the page, in a browser, to the end."""
+    from playwright.sync_api import expect, sync_playwright
+    from tiny import TinyShelf
+    from visit import FLAGS, PAIRS, Site, Visit, serve
+
+    from specviz.ui import build
+
+    page = build(TinyShelf(), pairs=PAIRS[:1]) if tiny else build()
+    site = Site(serve(page))
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        visit = Visit(browser.new_page(viewport={"width": 1440, "height": 900}), site)
+        visit.go("/")
+        expect(visit.button("run")).to_be_enabled(timeout=900_000)
+        visit.ready().settings(max_new_tokens=tokens, min_new_tokens=tokens)
+        visit.run()
+        expect(visit.button("run")).to_be_enabled(timeout=3_600_000)
+        browser.close()
+    page.close(verbose=False)
+
+
+def ratio(calls: dict[bool, list[float]]) -> float:
+    return statistics.mean(calls[True]) / statistics.mean(calls[False])
+
+
+def interval(calls: dict[bool, list[float]], draws: int = 2000) -> tuple[float, float]:
+    """The middle 90 % of the ratio under resampling."""
+    chance = random.Random(0)
+    ratios = sorted(
+        ratio({state: chance.choices(times, k=len(times)) for state, times in calls.items()})
+        for _ in range(draws)
+    )
+    return ratios[draws // 20], ratios[-draws // 20]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--tokens", type=int, default=256)
+    parser.add_argument("--window", type=float, default=2.0)
+    parser.add_argument("--tiny", action="store_true", help="the tests' random pair")
+    options = parser.parse_args()
+    calls = instrument(Shutter(options.window))
+    watch(options.tokens, options.tiny)
+    for state, name in ((False, "not shown"), (True, "shown")):
+        times = [1000 * seconds for seconds in calls[state]]
+        print(
+            f"{name:10} {len(times):5} calls, mean {statistics.mean(times):7.2f} ms,"
+            f" median {statistics.median(times):7.2f} ms"
+        )
+    low, high = interval(calls)
+    medians = statistics.median(calls[True]) / statistics.median(calls[False])
+    print(
+        f"watched / not watched: {ratio(calls):.3f} of means ({low:.3f} to {high:.3f}),"
+        f" {medians:.3f} of medians; goal {GOAL}"
+    )
+    return int(ratio(calls) > GOAL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
