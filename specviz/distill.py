@@ -3,10 +3,12 @@
     python -m specviz.distill corpus   --target FOLDER --out corpus.npz
     python -m specviz.distill train    --target FOLDER --corpus corpus.npz --out assets/drafts/NAME
     python -m specviz.distill evaluate --target FOLDER --draft assets/drafts/NAME
+    python -m specviz.distill store    --corpus corpus.npz --out store.npz
 
 `corpus` has the target write conversations; `train` cuts a student out of the target and trains
 it on the target's distributions over that text; `evaluate` counts accepted tokens in greedy
-speculative runs on prompts that no corpus holds. The target is a folder (or Hub id) of any
+speculative runs on prompts that no corpus holds; `store` packs the text for retrieval drafting,
+without what all rows begin with. The target is a folder (or Hub id) of any
 Llama-like causal model with a chat template. A GPU is used when there is one.
 """
 
@@ -24,6 +26,7 @@ import numpy as np
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from specviz.datastore import END
 from specviz.distill_corpus import ANSWER_TEMPERATURES, read_template, write_corpus
 from specviz.distill_evaluate import GreedyText, cached_greedy_texts, evaluate, greedy_texts
 from specviz.distill_prompts import REPORT, SELECTION
@@ -134,6 +137,18 @@ def train_command(args: argparse.Namespace) -> None:
     print(json.dumps(progress | {"held_out_overlap": round(overlap, 3)}, sort_keys=True))
 
 
+def store_command(args: argparse.Namespace) -> None:
+    """Write the corpus as one array of ids, texts separated, that ``Datastore.load`` reads."""
+    rows = np.concatenate([np.load(path)["ids"] for path in args.corpus])
+    if rows.max() >= END:
+        raise SystemExit(f"a store holds ids below {END} only; this corpus has {rows.max()}")
+    common = int((rows == rows[0]).all(axis=0).cumprod().sum())
+    texts = np.full((rows.shape[0], rows.shape[1] - common + 1), END, np.uint16)
+    texts[:, :-1] = rows[:, common:]
+    np.savez_compressed(args.out, tokens=texts.ravel())
+    report(f"wrote {args.out}, {texts.size} tokens, {Path(args.out).stat().st_size / 1e6:.2f} MB")
+
+
 def evaluation(
     draft: Any, id_map: Any, texts: Sequence[GreedyText], gammas: Sequence[int]
 ) -> dict[str, Any]:
@@ -167,6 +182,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_corpus(commands)
     _add_train(commands)
     _add_evaluate(commands)
+    _add_store(commands)
     return parser
 
 
@@ -227,6 +243,13 @@ def _add_evaluate(commands: Any) -> None:
     parser.add_argument("--draft", required=True, help="folder of the draft")
     parser.add_argument("--gamma", default="2,4,6", help="draft lengths, comma-separated")
     parser.add_argument("--max-new-tokens", type=int, default=96, help="tokens a prompt")
+
+
+def _add_store(commands: Any) -> None:
+    parser: argparse.ArgumentParser = commands.add_parser("store", help="pack text for retrieval")
+    parser.set_defaults(run=store_command)
+    parser.add_argument("--corpus", required=True, nargs="+", help="npz files made by corpus")
+    parser.add_argument("--out", required=True, help="npz file to write (array tokens)")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,7 +12,8 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from specviz.distill import build_parser, loss_weights
+from specviz.datastore import Datastore
+from specviz.distill import build_parser, loss_weights, main
 from specviz.distill_corpus import USER_LIMIT, Template, pick, write_batch
 from specviz.distill_evaluate import GreedyText, evaluate, right_guesses, simulate
 from specviz.distill_student import (
@@ -386,8 +387,20 @@ def test_evaluate_of_nothing_is_an_error() -> None:
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("corpus", "train", "evaluate"):
+    needed = {"corpus": "--out", "train": "--corpus", "evaluate": "--draft", "store": "--corpus"}
+    for command, option in needed.items():
         with pytest.raises(SystemExit) as stop:
             build_parser().parse_args([command, "--help"])
         assert stop.value.code == 0
-        assert "--target" in capsys.readouterr().out
+        assert option in capsys.readouterr().out
+
+
+def test_a_store_holds_the_rows_without_their_common_beginning(tmp_path: Path) -> None:
+    rows = np.array([[1, 2, 3, 4], [1, 2, 5, 6]], np.uint16)
+    np.savez(tmp_path / "corpus.npz", ids=rows)
+    out = tmp_path / "store.npz"
+    assert main(["store", "--corpus", str(tmp_path / "corpus.npz"), "--out", str(out)]) == 0
+    store = Datastore.load(out)
+    assert store.longest([3], 1, 1) is not None
+    assert store.longest([1, 2], 2, 1) is None
+    assert store.longest([4, 5], 2, 2) is None
