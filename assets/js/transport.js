@@ -39,7 +39,7 @@ export function createTransport(root, { model, playhead, actions }) {
     const none = model.seconds === 0;
     play.classList.toggle("sv-on", moving);
     setAttr(play, "aria-label", moving ? "Pause" : "Play");
-    for (const [name, button] of buttons) setDisabled(button, isIdle(name, frame, none));
+    for (const [name, button] of buttons) showUse(button, none, isSpent(name, frame));
     scrubber.disabled = none;
     const share = none ? 0 : playhead.time / model.seconds;
     const value = String(Math.round(share * 1000));
@@ -53,16 +53,18 @@ export function createTransport(root, { model, playhead, actions }) {
   return { render };
 }
 
-// aria-disabled keeps the button in reach of the keyboard, so focus does not fall off it.
-function setDisabled(button, idle) {
-  setAttr(button, "aria-disabled", idle ? "true" : null);
+// Without a run nothing can be used, and each button says why. aria-disabled keeps it in reach of
+// the keyboard. A button with nowhere to go is dimmed only: pressing it does no harm.
+function showUse(button, none, spent) {
+  if (!button.dataset.title) button.dataset.title = button.title;
+  setAttr(button, "aria-disabled", none ? "true" : null);
+  setAttr(button, "title", none ? "Nothing to play yet" : button.dataset.title);
+  button.classList.toggle("sv-spent", spent);
 }
 
-function isIdle(name, frame, none) {
-  if (none) return true;
+function isSpent(name, frame) {
   if (name === "start" || name.startsWith("previous")) return frame.atStart;
-  if (name.startsWith("next") || name === "end") return frame.atEnd;
-  return false;
+  return (name.startsWith("next") || name === "end") && frame.atEnd;
 }
 
 function spoken(model, playhead) {

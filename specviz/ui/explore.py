@@ -103,10 +103,12 @@ class Explore:
         outputs = [self.stage, *buttons]
         quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         model = quiet | {"concurrency_id": "models", "concurrency_limit": SEATS}
+        every: dict[str, Any] = {"trigger_mode": "multiple"}
         for button, begin in ((self.run, self.on_run), (self.step, self.on_step)):
-            begun = button.click(begin, inputs, [*buttons, self.memory], queue=False, **quiet)
-            shown = begun.success(self.on_follow, self.memory, self.stage, **model)
-            shown.then(self.on_rest, self.memory, [*buttons, self.memory], queue=False, **quiet)
+            ended = [*buttons, self.memory]
+            begun = button.click(begin, inputs, ended, queue=False, **quiet, **every)
+            shown = begun.success(self.on_follow, self.memory, self.stage, **model, **every)
+            shown.then(self.on_rest, self.memory, ended, queue=False, **quiet, **every)
         self.stop.click(self.on_stop, None, outputs, queue=False, **quiet)
         self.open.upload(self.on_open, self.open, outputs, queue=False, **quiet).success(
             None, None, None, js=SHOW_STAGE_JS

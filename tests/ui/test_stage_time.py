@@ -160,3 +160,15 @@ def test_a_run_that_goes_step_by_step_explains_its_last_decision(open_stage: Ope
     stage.feed(events)
     stage.until("document.querySelector('.sv-badge')")
     assert stage.text(".sv-badge") == events[-1]["round"]["added"]["fate"]
+
+
+def test_without_a_run_the_buttons_say_why_they_cannot_be_used(open_stage: Open) -> None:
+    stage = open_stage()
+    play = stage.page.get_by_role("button", name="Play")
+    expect(play).to_have_attribute("aria-disabled", "true")
+    expect(play).to_have_attribute("title", "Nothing to play yet")
+    stage.feed(events_of("sampling"))
+    stage.to_end()
+    assert play.get_attribute("aria-disabled") is None
+    stage.press("To the end")
+    assert stage.ask("stage.playhead.time === stage.model.seconds")
