@@ -5,6 +5,11 @@ around each of a few hundred small products. This pass fuses the three attention
 the two MLP ones, keeps one KV buffer, and does nothing else. It is used for both lanes of a
 race and for Llama drafts; every other model runs through transformers' own forward.
 
+A row's result must not depend on how many rows share its pass, or a verified token could fall
+the other way than the baseline's at a near tie. The products used here keep that where the
+processor multiplies bfloat16 natively; attention does once it is always asked in one shape, see
+``_attend``. tests/benchmarks/same_text.py measures how often texts are equal to the token.
+
 It is taken only after its logits have been compared with transformers' own (``lean``).
 """
 
@@ -19,6 +24,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 CAPACITY_STEP = 512
+LENGTH_STEP = 16
 FIXED_ROPE = ("default", "linear", "llama3", "yarn")
 
 
@@ -97,6 +103,10 @@ class LeanState:
         sin: Tensor,
         mask: Tensor | None,
     ) -> Tensor:
+        """One layer's attention. Past the prompt, each new token is a batch entry of its own whose
+        rows are the heads that share a key, and keys are read up to a multiple of LENGTH_STEP
+        with the surplus masked: the kernel then splits its sums in the same places however many
+        tokens share the pass."""
         model, start = self._model, self.length
         count, half = hidden.shape[0], model.head_dim // 2
         end = start + count
@@ -107,23 +117,35 @@ class LeanState:
         turned = turned * cos + swapped * sin
         keys[0, :, start:end] = turned[:, model.heads :].transpose(0, 1)
         values[0, :, start:end] = fused[:, model.heads + model.kv_heads :].transpose(0, 1)
-        mixed = F.scaled_dot_product_attention(
-            turned[:, : model.heads].transpose(0, 1)[None],
-            keys[:, :, :end],
-            values[:, :, :end],
-            attn_mask=mask,
-            is_causal=mask is None and count > 1,
-            enable_gqa=True,
-        )  # [1, H, n, D]
-        return F.linear(mixed[0].transpose(0, 1).reshape(count, -1), layer.out)
+        if mask is None:
+            mixed = F.scaled_dot_product_attention(
+                turned[:, : model.heads].transpose(0, 1)[None],
+                keys[:, :, :end],
+                values[:, :, :end],
+                is_causal=True,
+                enable_gqa=True,
+            )[0].transpose(0, 1)  # [n, H, D]
+        else:
+            seen = mask.shape[-1]
+            grouped = (count, model.kv_heads, -1, model.head_dim)
+            mixed = F.scaled_dot_product_attention(
+                turned[:, : model.heads].reshape(grouped),
+                keys[:, :, :seen].expand(count, -1, -1, -1),
+                values[:, :, :seen].expand(count, -1, -1, -1),
+                attn_mask=mask,
+            )  # [n, K, H / K, D]
+        return F.linear(mixed.reshape(count, -1), layer.out)
 
     def _mask(self, start: int, end: int) -> Tensor | None:
-        """Which of ``end`` cached positions each new one may see; None where the kernel's own
-        causal mask, or none at all, says the same."""
-        if start == 0 or end - start == 1:
+        """What to add to the scores of each new position, [n, 1, 1, up to LENGTH_STEP more than
+        end]: 0 where it may look, -inf where not. None where all of the text is new and the
+        kernel's own causal mask says the same."""
+        if start == 0:
             return None
         device = self._model.embedding.device
-        return torch.ones(end - start, end, dtype=torch.bool, device=device).tril(start)
+        places = torch.arange(-(-end // LENGTH_STEP) * LENGTH_STEP, device=device)
+        unseen = places > torch.arange(start, end, device=device)[:, None, None, None]
+        return self._model.embedding.new_zeros(unseen.shape).masked_fill(unseen, float("-inf"))
 
     def _grow(self, needed: int) -> None:
         model = self._model
