@@ -55,7 +55,7 @@ class Datastore:
 
     def narrow(self, match: Match, token: int) -> Match | None:
         """The places of ``match`` where ``token`` follows."""
-        if match.length >= SORTED_DEPTH:
+        if match.length >= SORTED_DEPTH - 1:
             return None
         column = self._column(match)
         low = match.low + int(np.searchsorted(column, token, "left"))

@@ -124,6 +124,8 @@ class Decoding(Iterator[Round]):
         sampled = self._clock.now()
         times = (drafted - start, verified - drafted, sampled - verified)
         round_ = self._record(guesses, laws, verdict, times)
+        if self.finish_reason != "running":
+            self._target.roll_back(min(self._target.length, len(self.tokens) - 1))
         self.rounds.append(round_)
         self.seconds += round_.seconds
         self.observe_s += self._clock.now() - sampled

@@ -42,7 +42,7 @@ class Tally:
     seconds: float = 0.0
     draft_s: float = 0.0
     drafted_by_round: list[int] = field(default_factory=list)
-    verify_s_by_length: dict[int, list[float]] = field(default_factory=dict)
+    verify_s: float = 0.0
 
     def add(self, round_: Round) -> None:
         """Count a round in."""
@@ -55,7 +55,7 @@ class Tally:
         self.seconds += round_.seconds
         self.draft_s += round_.draft_s
         self.drafted_by_round.append(drafted)
-        self.verify_s_by_length.setdefault(drafted + 1, []).append(round_.verify_s)
+        self.verify_s += round_.verify_s
 
     @classmethod
     def of(cls, rounds: Iterable[Round]) -> Tally:
@@ -131,13 +131,12 @@ def costs(run: Tally, baseline: Tally | None) -> Costs:
     """
     if baseline is None or not baseline.seconds or not run.seconds:
         return Costs()
-    step = sum(baseline.verify_s_by_length.get(1, ())) / baseline.rounds
-    verify_s = sum(sum(times) for times in run.verify_s_by_length.values())
+    step = baseline.verify_s / baseline.rounds
     c = ratio(ratio(run.draft_s, run.drafted), step)
-    v = ratio(verify_s / run.rounds, step)
+    v = ratio(run.verify_s / run.rounds, step)
     alpha = ratio(run.accepted, run.tested) or 0.0
     expected = sum(theory.expected_tokens(alpha, gamma) for gamma in run.drafted_by_round)
-    predicted = ratio(expected, (run.draft_s + verify_s) / step if step else None)
+    predicted = ratio(expected, (run.draft_s + run.verify_s) / step if step else None)
     return Costs(
         cost_ratio=c,
         verify_ratio=v,
@@ -215,8 +214,15 @@ def _decided(run: Run) -> Iterator[tuple[Token, tuple[Candidate, ...]]]:
             yield token, round_.drafted[round_.accepted].p_top if rejected else token.p_top
 
 
-def same_text(run: Run, baseline: Run) -> bool:
-    """Whether both lanes committed the same tokens and ended for the same reason."""
+UNFINISHED = ("stopped", "error", "running")
+
+
+def same_text(run: Run, baseline: Run) -> bool | None:
+    """Whether both lanes committed the same tokens and ended for the same reason. None where
+    they agree so far and one of them was not run to its end."""
+    ends = (run.finish_reason, baseline.finish_reason)
+    if any(end in UNFINISHED for end in ends) and divergence(run, baseline) is None:
+        return None
     own, plain = [t.id for t in run.tokens], [t.id for t in baseline.tokens]
     return own == plain and run.finish_reason == baseline.finish_reason
 

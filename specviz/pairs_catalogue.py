@@ -168,6 +168,7 @@ def embedded_pairs() -> tuple[PairSpec, ...]:
             f"SmolLM2 135M with a draft of {parameters / 1e6:.1f}M",
             EMBEDDED_PARAMETERS,
             parameters,
+            gamma=3,
         )
         for parameters, name in sorted(drafts)
     )

@@ -37,7 +37,7 @@ class Recorded:
     def __init__(self, run: Run) -> None:
         self.lane: LaneName = run.lane
         self.seconds = 0.0
-        self.finish_reason: FinishReason = "running" if run.rounds else run.finish_reason
+        self.finish_reason: FinishReason = "running" if run.rounds else _ended(run)
         self.prefill_s, self.draft_prefill_s = run.prefill_s, run.draft_prefill_s
         self._run = run
         self._next = 0
@@ -52,7 +52,7 @@ class Recorded:
         self._next += 1
         self.seconds += round_.seconds
         if self._next == len(self._run.rounds):
-            self.finish_reason = self._run.finish_reason
+            self.finish_reason = _ended(self._run)
         return round_
 
     def stop(self, reason: FinishReason = "stopped") -> None:
@@ -62,9 +62,18 @@ class Recorded:
 
     def run(self) -> Run:
         """The rounds handed out so far."""
+        whole = self._next == len(self._run.rounds)
         return replace(
-            self._run, rounds=self._run.rounds[: self._next], finish_reason=self.finish_reason
+            self._run,
+            rounds=self._run.rounds[: self._next],
+            finish_reason=self.finish_reason,
+            text_end=self._run.text_end if whole else None,
         )
+
+
+def _ended(run: Run) -> FinishReason:
+    """Why a recorded run has no more rounds. One saved while it was paused goes no further."""
+    return "stopped" if run.finish_reason == "running" else run.finish_reason
 
 
 class Lanes:
@@ -111,6 +120,10 @@ class Lanes:
         for lane in running:
             lane.stop(reason)
         return [self._end(lane) for lane in running]
+
+    def ends_without_rounds(self) -> list[Event]:
+        """The ends of lanes that were over before their first round."""
+        return [self._end(lane) for lane in self._lanes if lane.finish_reason != "running"]
 
     def figures(self) -> metrics.Figures:
         """The figures at this moment."""
@@ -229,7 +242,7 @@ def replay_events(trace: Trace) -> Iterator[Event]:
     yield start_event(trace, "replay", False)
     lanes = Lanes([Recorded(run) for run in trace.runs])
     yield from lanes.prefill()
-    yield from lanes.stop("stopped") if lanes.finished else ()
+    yield from lanes.ends_without_rounds()
     while not lanes.finished:
         yield from lanes.advance()
     yield done_event(trace)
@@ -266,7 +279,7 @@ def done_event(trace: Trace) -> Event:
     )
     figures["observe_s"] = sum(lane.observe_s for lane in trace.runs)
     event: Event = {"e": "done", "figures": figures, "same_as_baseline": None, "divergence": None}
-    if run and plain and trace.settings.temperature == 0:
+    if run and plain and trace.settings.greedy:
         event["same_as_baseline"] = metrics.same_text(run, plain)
         event["divergence"] = _divergence_event(run, plain)
     return event

@@ -30,7 +30,7 @@ DraftedFate = Literal["accepted", "rejected", "discarded"]
 Fate = Literal["accepted", "rejected", "discarded", "resampled", "bonus", "target"]
 FinishReason = Literal["eos", "length", "stop", "context", "stopped", "error", "running"]
 LaneName = Literal["speculative", "baseline"]
-COMMITTED_FATES = ("accepted", "resampled", "bonus", "target")
+GREEDY_BELOW = 1e-4
 
 
 class SettingsError(ValueError):
@@ -63,6 +63,12 @@ class Settings:
     seed: int = 0
     stop: tuple[str, ...] = ()
     chat: bool = True
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the likeliest token is taken. One threshold for draft, verify and bonus:
+        dividing by a temperature below it overflows, and the law is one-hot long before."""
+        return self.temperature < GREEDY_BELOW
 
     def __post_init__(self) -> None:
         _check(self.max_new_tokens, "max_new_tokens", 0, 100_000, whole=True)
@@ -302,6 +308,10 @@ def load_trace(data: str | bytes) -> Trace:
         ) from None
     except RecursionError:
         raise TraceError("the file is nested too deeply") from None
+    except TraceError:
+        raise
+    except ValueError as error:
+        raise TraceError(f"the file holds a number that cannot be read: {error}") from None
     if not isinstance(document, dict) or "specviz_trace" not in document:
         raise TraceError('this is no specviz trace: it has no "specviz_trace" key')
     version = document.pop("specviz_trace")

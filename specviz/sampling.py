@@ -28,17 +28,9 @@ from transformers.generation.logits_process import (
 
 from specviz.records import Settings
 
-GREEDY_BELOW = 1e-4
-
 
 class BadLogits(ArithmeticError):
     """The model returned logits that are not numbers, so no token can be chosen."""
-
-
-def is_greedy(settings: Settings) -> bool:
-    """Whether the run takes the likeliest token. One threshold for draft, verify and bonus:
-    dividing by a temperature below it overflows, and the law is one-hot long before."""
-    return settings.temperature < GREEDY_BELOW
 
 
 class Chance(Protocol):
@@ -54,7 +46,7 @@ class Chance(Protocol):
 class SeededChance:
     """A run's own generator: the same seed gives the same run, whatever else runs beside it.
 
-    Uniform numbers are drawn on the CPU, so that a seed means the same on every device.
+    Everything is drawn on the CPU, so that a seed means the same on every device.
     """
 
     def __init__(self, seed: int) -> None:
@@ -71,11 +63,11 @@ class SeededChance:
 
     def choose(self, law: Tensor) -> int:
         """Inverse-transform sampling: the first index whose cumulated law exceeds u."""
-        cumulated = law.double().cumsum(0)
+        cumulated = law.to("cpu", torch.float64).cumsum(0)
         total = cumulated[-1].item()
         if not (math.isfinite(total) and total > 0):
             raise BadLogits("the model's probabilities are not numbers; try dtype float32")
-        u = torch.full((1,), self.uniform() * total, dtype=torch.float64, device=law.device)
+        u = torch.tensor([self.uniform() * total], dtype=torch.float64)
         return min(int(torch.searchsorted(cumulated, u, right=True)), law.shape[0] - 1)
 
 
@@ -87,7 +79,7 @@ class Filters:
     def __init__(
         self, settings: Settings, prompt_length: int, eos_ids: Sequence[int], device: torch.device
     ) -> None:
-        self.greedy = is_greedy(settings)
+        self.greedy = settings.greedy
         self._prefixed: Any = _prefixed(settings, prompt_length, eos_ids, device)
         self._warpers = [] if self.greedy else _warpers(settings)
 
@@ -201,6 +193,8 @@ def verify_sampled(laws: Tensor, guesses: Sequence[Guess], chance: Chance) -> Ve
     u: list[float] = []
     for i, guess in enumerate(guesses):
         p.append(laws[i, guess.id].item())
+        if not math.isfinite(p[i]):
+            raise BadLogits("the model's probabilities are not numbers; try dtype float32")
         accepted, drawn = chance.accepts(min(1.0, p[i] / guess.q))
         u.append(drawn)
         if not accepted:
@@ -226,7 +220,7 @@ def dense_law(guess: Guess, like: Tensor) -> Tensor:
     elif guess.ids is None:
         dense[: guess.law.shape[0]] = guess.law
     else:
-        dense[guess.ids] = guess.law
+        dense[guess.ids] = guess.law.to(dense.device)
     return dense
 
 

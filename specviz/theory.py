@@ -32,8 +32,3 @@ def speedup(alpha: float, gamma: int, c: float, v: float = 1.0) -> float:
 def best_gamma(alpha: float, c: float, limit: int = 32) -> int:
     """The draft length with the highest expected speedup, 0 where drafting never pays."""
     return max(range(limit + 1), key=lambda gamma: speedup(alpha, gamma, c))
-
-
-def acceptance_probability(p: float, q: float) -> float:
-    """min(1, p/q): how likely a drafted token is kept (arXiv 2211.17192, section 2.3)."""
-    return 1.0 if p >= q else p / q

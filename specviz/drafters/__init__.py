@@ -1,9 +1,9 @@
 """Where guesses come from. A drafter is one file in this folder.
 
-A drafter's module has four names: ``NAME``, ``SUMMARY`` (a sentence for the page),
-``available(pair) -> bool`` and ``create(pair, settings, prompt_length, chance) -> Drafter``.
-It is found by being there. Verification is the same for all, so a drafter can make a run slow
-but never wrong.
+A drafter's module has five names: ``NAME``, ``SUMMARY`` (a sentence for the page), ``ORDER`` (a
+number, its place in the list), ``available(pair) -> bool`` and ``create(pair, settings,
+prompt_length, chance) -> Drafter``. It is found by being there. Verification is the same for all,
+so a drafter can make a run slow but never wrong.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def modules() -> dict[str, ModuleType]:
         for info in pkgutil.iter_modules(__path__)
     ]
     found = [module for module in found if hasattr(module, "NAME")]
-    found.sort(key=lambda module: (module.ORDER, module.NAME))
+    found.sort(key=lambda module: (getattr(module, "ORDER", 100), module.NAME))
     return {module.NAME: module for module in found}
 
 

@@ -38,11 +38,16 @@ class PromptLookup:
         for length in self._lengths:
             end = self._ends.get(tuple(tokens[-length:])) if len(tokens) > length else None
             if end is not None:
-                return [
-                    Guess(token, NAME, copied_from=end + i, matched=length)
-                    for i, token in enumerate(tokens[end : end + gamma])
-                ]
+                return self._copy(tokens, end, gamma, length)
         return []
+
+    @staticmethod
+    def _copy(tokens: Sequence[int], end: int, gamma: int, matched: int) -> list[Guess]:
+        """What follows ``end``; past the end of the text the same again, as it would be if the
+        text repeats with that period."""
+        period = len(tokens) - end
+        places = [end + i % period for i in range(gamma)]
+        return [Guess(tokens[place], NAME, copied_from=place, matched=matched) for place in places]
 
     def _index(self, tokens: Sequence[int]) -> None:
         """Note where each n-gram ends, for those that something follows. The text before the

@@ -60,7 +60,8 @@ class Retrieval:
         if match is None:
             return []
         matched, passage = match.length, tuple(self._store.passage(match, SHOWN))
-        text, guesses, sure = list(tokens), [], 1.0
+        text, sure = list(tokens), 1.0
+        guesses: list[Guess] = []
         while match is not None and len(guesses) < gamma:
             ids, counts = self._successors(match)
             if not len(ids):

@@ -217,6 +217,7 @@ def test_wherever_the_text_ends_nothing_behind_it_is_tested_and_the_trace_can_be
             Settings(max_new_tokens=30, gamma=4), draft_of(kind), drafter, eos_ids=(eos,)
         )
         last = run.rounds[-1]
+        assert run._target.length <= len(run.tokens)
         if last.added is None:
             assert {t.fate for t in last.drafted[last.accepted :]} <= {"discarded"}
             assert last.tested == last.accepted
@@ -372,6 +373,12 @@ def test_prompt_lookup_takes_the_longest_match_and_says_where_from():
     assert [guess.id for guess in guesses] == [9, 9, 2]
     assert [guess.copied_from for guess in guesses] == [3, 4, 5]
     assert {guess.matched for guess in guesses} == {3}
+
+
+def test_prompt_lookup_goes_on_with_a_repetition_past_the_end_of_the_text():
+    guesses = PromptLookup().draft([1, 2, 1, 2, 1, 2], 5)
+    assert [guess.id for guess in guesses] == [1, 2, 1, 2, 1]
+    assert max(guess.copied_from for guess in guesses) < 6
 
 
 def test_prompt_lookup_prefers_the_most_recent_of_equal_matches():

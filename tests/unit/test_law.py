@@ -33,7 +33,7 @@ FILTERS = [
 ]
 
 
-def target_law(settings, wanted, eos_ids=()):
+def target_law(settings, wanted, eos_ids=(), beginning=START):
     """The law of the target alone, by multiplying its filtered rows along every text."""
     law = {}
 
@@ -41,9 +41,9 @@ def target_law(settings, wanted, eos_ids=()):
         if len(text) == wanted or (text and text[-1] in eos_ids):
             law[tuple(text)] = law.get(tuple(text), 0) + probability
             return
-        prefix = [*START, *text]
+        prefix = [*beginning, *text]
         row = TARGET.module.table[prefix[-2], prefix[-1]].log()[None]
-        filters = Filters(settings, len(START), eos_ids, torch.device("cpu"))
+        filters = Filters(settings, len(beginning), eos_ids, torch.device("cpu"))
         for token, p in enumerate(filters.last(row, prefix).double().softmax(-1).tolist()):
             if p > 0:
                 extend([*text, token], probability * p)
@@ -55,11 +55,13 @@ def target_law(settings, wanted, eos_ids=()):
 def written_law(settings, drafter="draft model", **changes):
     models = {"target": TARGET, **changes}
     draft = models.pop("draft", DRAFT)
+    beginning, seen = models.pop("beginning", START), models.pop("seen", set())
 
     def play(chance):
-        run = start(settings, draft, drafter, START, chance, **models)
+        run = start(settings, draft, drafter, beginning, chance, **models)
         list(run)
-        return tuple(run.tokens[len(START) :])
+        seen.update(token.source for round_ in run.rounds for token in round_.drafted)
+        return tuple(run.tokens[len(beginning) :])
 
     return law_of(play)
 
@@ -92,8 +94,10 @@ def test_the_law_holds_for_a_draft_that_knows_only_part_of_the_vocabulary():
 
 def test_the_law_holds_for_guesses_that_are_copied_and_so_certain():
     settings = Settings(max_new_tokens=3, gamma=3, temperature=1.0)
-    copied = written_law(settings, "prompt lookup")
-    assert_same_law(copied, target_law(settings, 3))
+    beginning, seen = [3, 1, 2, 3, 1], set()
+    copied = written_law(settings, "prompt lookup", beginning=beginning, seen=seen)
+    assert_same_law(copied, target_law(settings, 3, beginning=beginning))
+    assert seen == {"prompt lookup"}
 
 
 @pytest.mark.parametrize(
@@ -143,6 +147,12 @@ def test_below_one_threshold_every_temperature_is_exactly_greedy(temperature):
     assert all(t.p in (0, 1) and t.u is None for r in run.rounds for t in r.drafted if t.p)
 
 
+def test_a_row_that_is_no_law_is_an_error_even_where_the_next_row_is_one():
+    laws = torch.tensor([[float("nan"), float("nan")], [0.5, 0.5]])
+    with pytest.raises(BadLogits):
+        verify_sampled(laws, [Guess(0, "x")], SeededChance(0))
+
+
 def test_a_token_of_probability_zero_is_never_drawn():
     law = torch.tensor([0.0, 0.3, 0.0, 0.7, 0.0])
     chance = SeededChance(0)
@@ -169,7 +179,7 @@ def test_the_enumeration_itself_sees_every_path():
         assert p == pytest.approx([0.5, 0.25, 0.25][token] * (0.3 if yes else 0.7))
 
 
-def test_a_filter_on_one_side_only_breaks_the_law_so_this_test_can_fail():
+def test_another_temperature_gives_another_law_so_these_tests_can_fail():
     settings = Settings(max_new_tokens=2, gamma=1, temperature=1.0)
     wrong = Settings(max_new_tokens=2, gamma=1, temperature=0.5)
     found = written_law(settings)

@@ -7,7 +7,7 @@ import json
 import pytest
 from kit import noisy, pair
 
-from specviz.race import Race, baseline_key
+from specviz.race import Race, baseline_key, replay_events
 from specviz.records import Settings, dump_trace, load_trace
 
 
@@ -106,6 +106,32 @@ def test_a_stopped_race_keeps_both_lanes_and_can_be_saved():
     loaded = load_trace(dump_trace(race.trace()))
     assert sum(len(run.rounds) for run in loaded.runs) == 4
     assert race.finish()["figures"]["tokens"] > 0
+
+
+def test_a_race_stopped_while_its_lanes_agree_is_not_called_different():
+    race = made_race()
+    list(race.start())
+    for _ in range(5):
+        race.advance()
+    race.stop()
+    assert race.finish()["same_as_baseline"] is None
+
+
+def test_a_race_saved_while_paused_replays_to_where_it_stood():
+    race = made_race()
+    list(race.start())
+    for _ in range(4):
+        race.advance()
+    events = list(replay_events(load_trace(dump_trace(race.trace()))))
+    assert sum(event["e"] == "round" for event in events) == 4
+    assert {e["finish_reason"] for e in events if e["e"] == "end"} == {"stopped"}
+
+
+def test_a_lane_without_rounds_ends_in_a_replay():
+    race = made_race(max_new_tokens=0)
+    run_out(race)
+    events = list(replay_events(race.trace()))
+    assert [event["e"] for event in events].count("end") == 2
 
 
 def test_sampling_lanes_are_two_draws_and_are_not_compared():

@@ -134,6 +134,7 @@ def test_a_broken_trace_is_refused_naming_the_place(document, case):
         (b'{"specviz_trace": 1, "note": NaN}', "NaN"),
         (b'{"specviz_trace": 1, "note": -Infinity}', "Infinity"),
         (b'{"specviz_trace": 1, "a": 1, "a": 2}', "stands twice"),
+        (b'{"specviz_trace": ' + b"1" * 5000 + b"}", "cannot be read"),
         (b"[" * 200_000, "nested too deeply|not valid JSON"),
         (b" " * 32_000_001, "larger than 32 MB"),
     ],

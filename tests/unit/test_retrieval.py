@@ -142,6 +142,17 @@ def test_the_law_of_sampled_output_is_the_targets(name, filters):
     assert_same_law(written_law(settings, name, datastore=store), target_law(settings, 3))
 
 
+@pytest.mark.parametrize("beginning, source", [
+    ([3, 1, 2, 3, 1, 2], "prompt lookup"), ([3, 1, 2], "retrieval"), ([1, 3, 0], "draft model"),
+])  # fmt: skip
+def test_the_law_holds_whichever_source_combined_takes(beginning, source):
+    store, seen = store_of([0, 1, 2, 1, 0], [2, 2, 0]), set()
+    settings = Settings(max_new_tokens=3, gamma=2, temperature=1.0)
+    law = written_law(settings, "combined", datastore=store, beginning=beginning, seen=seen)
+    assert_same_law(law, target_law(settings, 3, beginning=beginning))
+    assert source in seen
+
+
 def test_combined_takes_a_long_match_before_the_store_and_the_store_before_the_model():
     store = store_of([40, 41, 42], [40, 41, 42])
     settings = Settings(max_new_tokens=1, gamma=3)
