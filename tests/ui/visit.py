@@ -28,6 +28,11 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+FRAMES = """() => new Promise((resolve) => {
+  let left = 12;
+  const next = () => (left-- ? requestAnimationFrame(next) : resolve());
+  next();
+})"""
 MODEL = "window.specviz.mountStage(document.querySelector('.sv-stage')).model"
 PAIRS = [
     (Choice("tiny", "Tiny pair"), "tiny target", "tiny draft"),
@@ -91,10 +96,19 @@ class Visit:
         if not self.page.locator("#seed input").is_visible():
             self.page.locator("#more-settings > button").click()
         for name, value in values.items():
-            box = self.page.locator(f"#{name} input")
-            box.fill(str(value))
-            box.blur()
+            self._fill(self.page.locator(f"#{name} input"), str(value))
         return self
+
+    def _fill(self, box: Any, value: str) -> None:
+        """Type a value and see that it stays: a component that is still being set up writes its
+        own initial value over what is typed too early."""
+        for _ in range(10):
+            box.fill(value)
+            box.blur()
+            self.page.evaluate(FRAMES)
+            if box.input_value() == value:
+                return
+        raise AssertionError(f"{value} does not stay in its field")
 
     def model(self, expression: str) -> Any:
         """A value of the stage's model, which is called ``model`` in ``expression``."""
