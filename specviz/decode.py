@@ -109,9 +109,10 @@ class Decoding(Iterator[Round]):
     @torch.inference_mode()
     def __next__(self) -> Round:
         self.prefill()
-        gamma = self._draft_length()
+        self._end_if_full()
         if self.finish_reason != "running":
             raise StopIteration
+        gamma = self._draft_length()
         start = self._clock.now()
         guesses = self._drafter.draft(self.tokens, gamma) if gamma else []
         drafted = self._clock.now()
@@ -149,14 +150,20 @@ class Decoding(Iterator[Round]):
             text_end=self._text_end,
         )
 
-    def _draft_length(self) -> int:
-        """How many tokens to draft next. The round adds one more, so the last rounds draft
-        fewer; ends the run where no token is left to add."""
+    def _room(self) -> tuple[int, int]:
+        """How many tokens may still be added: by the settings, and by the context."""
         wanted = self.settings.max_new_tokens - (len(self.tokens) - self._prompt_length)
-        room = self._context - len(self.tokens)
+        return wanted, self._context - len(self.tokens)
+
+    def _end_if_full(self) -> None:
+        """End the run where no token is left to add."""
+        wanted, room = self._room()
         if min(wanted, room) <= 0:
             self.stop("length" if wanted <= 0 else "context")
-        return max(0, min(self.settings.gamma, wanted - 1, room - 1))
+
+    def _draft_length(self) -> int:
+        """How many tokens to draft next. The round adds one more, so the last ones draft fewer."""
+        return max(0, min(self.settings.gamma, min(self._room()) - 1))
 
     def _decide(self, logits: Tensor, guesses: list[Guess]) -> tuple[Tensor, Verdict]:
         """The verdict over rows [n + 1, V], and the rows it was made from (logits when greedy,
@@ -206,8 +213,7 @@ class Decoding(Iterator[Round]):
             else:
                 continue
             break
-        if self.finish_reason == "running":
-            self._draft_length()
+        self._end_if_full()
         if self.finish_reason != "running":
             pieces[-1] += self._detokenizer.flush()
         return len(pieces), pieces
