@@ -50,6 +50,7 @@ class _State(Protocol):
     """A run's KV cache and the forward pass that reads and fills it."""
 
     length: int
+    features: Tensor | None
 
     def forward(self, ids: Sequence[int], keep: int) -> Tensor:
         """Append ``ids``; logits of the last ``keep``, [keep, V]."""
@@ -61,9 +62,11 @@ class _State(Protocol):
 class _TransformersState:
     """transformers' own forward and cache, for every architecture it knows."""
 
-    def __init__(self, model: LanguageModel) -> None:
+    def __init__(self, model: LanguageModel, keep_features: bool) -> None:
         self._model = model
         self._device = model.device
+        self._extra = {"output_hidden_states": True} if keep_features else {}
+        self.features: Tensor | None = None
         self._cache = DynamicCache(config=model.module.config)
         if any(hasattr(layer, "activate_past_recording") for layer in self._cache.layers):
             self._cache.activate_past_recording()
@@ -75,8 +78,11 @@ class _TransformersState:
             cache=self._cache,
             use_cache=True,
             logits_to_keep=keep,
+            **self._extra,
         )
         self.length += len(ids)
+        if self._extra:
+            self.features = output.hidden_states[-1][0]
         return output.logits[0, -keep:]
 
     def crop(self, length: int) -> None:
@@ -95,16 +101,30 @@ class _TransformersState:
 
 
 class CachedModel:
-    """One run's own view of a shared model: its weights, and a KV cache of this run alone."""
+    """One run's own view of a shared model: its weights, and a KV cache of this run alone.
 
-    def __init__(self, model: LanguageModel) -> None:
+    ``keep_features`` keeps the last hidden states of each append for ``features``.
+    """
+
+    def __init__(self, model: LanguageModel, keep_features: bool = False) -> None:
         self.model = model
-        self._state: _State = LeanState(model.lean) if model.lean else _TransformersState(model)
+        self._state: _State = (
+            LeanState(model.lean, keep_features)
+            if model.lean
+            else _TransformersState(model, keep_features)
+        )
 
     @property
     def length(self) -> int:
         """How many tokens are cached."""
         return self._state.length
+
+    @property
+    def features(self) -> Tensor:
+        """The normalised hidden states that the head read at the last append, [n, W]."""
+        if self._state.features is None:
+            raise ValueError("this cache was made without keep_features, or nothing was appended")
+        return self._state.features
 
     def append(self, ids: Sequence[int], keep: int = 1) -> Tensor:
         """Run the model over ``ids`` behind what is cached.

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from specviz import schedule
 from specviz.cache import CachedModel, LanguageModel
 from specviz.drafters import Drafter, NoDrafter
 from specviz.records import (
@@ -31,6 +32,7 @@ from specviz.sampling import (
     Guess,
     SeededChance,
     Verdict,
+    Verify,
     argmax,
     dense_law,
     verify_greedy,
@@ -51,6 +53,7 @@ class Decoding(Iterator[Round]):
     ``prefill_s``, ``draft_prefill_s``, ``observe_s``.
 
     ``observe`` off leaves out what is only for showing: the top candidates of each position.
+    ``verify`` decides where there is something to sample: the proofs put wrong ones here.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class Decoding(Iterator[Round]):
         clock: Clock | None = None,
         drafter_name: str = "",
         observe: bool = True,
+        verify: Verify = verify_sampled,
     ) -> None:
         if not prompt_ids:
             raise ValueError("the prompt must hold at least one token")
@@ -77,10 +81,11 @@ class Decoding(Iterator[Round]):
         self.finish_reason: FinishReason = "running"
         self.seconds = self.prefill_s = self.draft_prefill_s = self.observe_s = 0.0
         self._prompt_length = len(prompt_ids)
-        self._target = CachedModel(target)
+        self._target = CachedModel(target, drafter.reads_features)
         self._context = target.context
         self._drafter = drafter
         self._drafter_name = drafter_name
+        self._schedule = schedule.of(settings)
         self._chance = chance or SeededChance(settings.seed)
         self._filters = Filters(settings, len(prompt_ids), list(eos_ids), target.device)
         self._eos_ids = frozenset(eos_ids)
@@ -90,6 +95,7 @@ class Decoding(Iterator[Round]):
         self._text = ""
         self._text_end: int | None = None
         self._observe = observe
+        self._verify = verify
         self._prefilled = False
 
     @torch.inference_mode()
@@ -103,6 +109,8 @@ class Decoding(Iterator[Round]):
         if len(self.tokens) > 1:
             self._target.append(self.tokens[:-1])
         read = self._clock.now()
+        if self._drafter.reads_features and len(self.tokens) > 1:
+            self._drafter.read_features(self._target.features)
         self._drafter.prefill(self.tokens)
         self.prefill_s, self.draft_prefill_s = read - start, self._clock.now() - read
 
@@ -122,9 +130,12 @@ class Decoding(Iterator[Round]):
         verified = self._clock.now()
         laws, verdict = self._decide(logits, guesses)
         self._target.roll_back(len(self.tokens) + verdict.accepted)
+        self._schedule.learn(len(guesses), verdict.accepted)
+        if self._drafter.reads_features:
+            self._drafter.read_features(self._target.features[: verdict.accepted + 1])
         sampled = self._clock.now()
         times = (drafted - start, verified - drafted, sampled - verified)
-        round_ = self._record(guesses, laws, verdict, times)
+        round_ = replace(self._record(guesses, laws, verdict, times), gamma=gamma)
         if self.finish_reason != "running":
             self._target.roll_back(min(self._target.length, len(self.tokens) - 1))
         self.rounds.append(round_)
@@ -163,7 +174,7 @@ class Decoding(Iterator[Round]):
 
     def _draft_length(self) -> int:
         """How many tokens to draft next. The round adds one more, so the last ones draft fewer."""
-        return max(0, min(self.settings.gamma, min(self._room()) - 1))
+        return max(0, min(self._schedule.gamma, min(self._room()) - 1))
 
     def _decide(self, logits: Tensor, guesses: list[Guess]) -> tuple[Tensor, Verdict]:
         """The verdict over rows [n + 1, V], and the rows it was made from (logits when greedy,
@@ -174,7 +185,7 @@ class Decoding(Iterator[Round]):
         if self._filters.greedy:
             return rows, verify_greedy(argmax(rows), guesses)
         laws = rows.softmax(-1)
-        return laws, verify_sampled(laws, guesses, self._chance)
+        return laws, self._verify(laws, guesses, self._chance)
 
     # --- recording, outside the clocks -----------------------------------------------------
 
@@ -313,10 +324,15 @@ class Decoding(Iterator[Round]):
             if token not in listed:
                 listed[token] = law[token].item()
         return tuple(
-            Candidate(token, self._texts.label(token), min(1.0, probability))
+            Candidate(token, self._texts.label(token), _six_digits(min(1.0, probability)))
             for token, probability in listed.items()
             if probability > 0
         )
+
+
+def _six_digits(probability: float) -> float:
+    """What is kept of a candidate's probability: a trace is mostly these."""
+    return float(f"{probability:.6g}")
 
 
 def speculative(

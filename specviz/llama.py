@@ -29,7 +29,7 @@ FIXED_ROPE = ("default", "linear", "llama3", "yarn")
 
 
 @dataclass(frozen=True, slots=True)
-class _Layer:
+class Layer:
     """One decoder layer's weights; ``qkv`` [(H + 2K) * D, W] and ``gate_up`` [2 * M, W] fused."""
 
     norm: Tensor
@@ -40,26 +40,45 @@ class _Layer:
     down: Tensor
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class LeanLlama:
-    """A Llama's weights laid out for the lean pass. Shares its memory with the module's."""
+    """A Llama's weights laid out for the lean pass. Shares its memory with the module's.
 
-    def __init__(self, module: Any) -> None:
+    ``embedding`` and ``head`` are [V, W], ``norm`` [W]; ``rotary`` gives cos and sin.
+    """
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    eps: float
+    embedding: Tensor
+    norm: Tensor
+    head: Tensor
+    layers: tuple[Layer, ...]
+    rotary: Any
+
+    @classmethod
+    def of(cls, module: Any) -> LeanLlama:
+        """The weights of a transformers Llama."""
         config = module.config
-        self.heads = config.num_attention_heads
-        self.kv_heads = config.num_key_value_heads
-        self.head_dim = getattr(config, "head_dim", None) or config.hidden_size // self.heads
-        self.eps = config.rms_norm_eps
-        self.embedding = module.model.embed_tokens.weight.detach()
-        self.norm = module.model.norm.weight.detach()
-        self.head = module.lm_head.weight.detach()
-        self.layers = [_fuse(layer) for layer in module.model.layers]
-        self._rotary = module.model.rotary_emb
+        return cls(
+            heads=config.num_attention_heads,
+            kv_heads=config.num_key_value_heads,
+            head_dim=getattr(config, "head_dim", None)
+            or config.hidden_size // config.num_attention_heads,
+            eps=config.rms_norm_eps,
+            embedding=module.model.embed_tokens.weight.detach(),
+            norm=module.model.norm.weight.detach(),
+            head=module.lm_head.weight.detach(),
+            layers=tuple(_fuse(layer) for layer in module.model.layers),
+            rotary=module.model.rotary_emb,
+        )
 
     def rotation(self, length: int) -> tuple[Tensor, Tensor]:
         """cos and sin for the first ``length`` positions, each [length, 1, D]. The first half of
         sin is negated, so that rotating is x * cos + swapped_halves(x) * sin."""
         positions = torch.arange(length, device=self.embedding.device)[None]
-        cos, sin = self._rotary(self.embedding[:1], positions)
+        cos, sin = self.rotary(self.embedding[:1], positions)
         sin = sin[0, :, None].clone()
         sin[..., : self.head_dim // 2] *= -1
         return cos[0, :, None], sin
@@ -68,26 +87,35 @@ class LeanLlama:
 class LeanState:
     """One run's KV buffer over a LeanLlama. Rolling back moves a number and copies nothing."""
 
-    def __init__(self, model: LeanLlama) -> None:
+    def __init__(self, model: LeanLlama, keep_features: bool = False) -> None:
         self._model = model
+        self._keep_features = keep_features
+        self.features: Tensor | None = None
         self._capacity = 0
         self._states: list[tuple[Tensor, Tensor]] = []
         self.length = 0
 
     def forward(self, ids: Sequence[int], keep: int) -> Tensor:
         """Logits of the last ``keep`` of ``ids``, [keep, V], and their states appended."""
-        model, start, end = self._model, self.length, self.length + len(ids)
+        model = self._model
+        hidden = self.run(model.embedding[torch.tensor(ids, device=model.embedding.device)])
+        if self._keep_features:
+            self.features = norm(hidden, model.norm, model.eps)
+            return F.linear(self.features[-keep:], model.head)
+        return F.linear(norm(hidden[-keep:], model.norm, model.eps), model.head)
+
+    def run(self, hidden: Tensor) -> Tensor:
+        """Send [n, W] through all layers behind what is cached; [n, W], not yet normalised."""
+        start, end = self.length, self.length + hidden.shape[0]
         if end > self._capacity:
             self._grow(end)
-        hidden = model.embedding[torch.tensor(ids, device=model.embedding.device)]
         cos, sin = self._cos[start:end], self._sin[start:end]
         mask = self._mask(start, end)
-        for layer, (keys, values) in zip(model.layers, self._states, strict=True):
+        for layer, (keys, values) in zip(self._model.layers, self._states, strict=True):
             hidden = hidden + self._attend(layer, hidden, keys, values, cos, sin, mask)
-            hidden = hidden + _mlp(layer, hidden, model.eps)
+            hidden = hidden + _mlp(layer, hidden, self._model.eps)
         self.length = end
-        hidden = F.rms_norm(hidden[-keep:], hidden.shape[-1:], model.norm, model.eps)
-        return F.linear(hidden, model.head)
+        return hidden
 
     def crop(self, length: int) -> None:
         """Keep the first ``length`` tokens."""
@@ -95,7 +123,7 @@ class LeanState:
 
     def _attend(
         self,
-        layer: _Layer,
+        layer: Layer,
         hidden: Tensor,  # [n, W]
         keys: Tensor,  # [1, K, capacity, D]
         values: Tensor,
@@ -108,13 +136,11 @@ class LeanState:
         with the surplus masked: the kernel then splits its sums in the same places however many
         tokens share the pass."""
         model, start = self._model, self.length
-        count, half = hidden.shape[0], model.head_dim // 2
+        count = hidden.shape[0]
         end = start + count
-        normed = F.rms_norm(hidden, hidden.shape[-1:], layer.norm, model.eps)
+        normed = norm(hidden, layer.norm, model.eps)
         fused = F.linear(normed, layer.qkv).view(count, -1, model.head_dim)  # [n, H + 2K, D]
-        turned = fused[:, : model.heads + model.kv_heads]
-        swapped = torch.cat((turned[..., half:], turned[..., :half]), -1)
-        turned = turned * cos + swapped * sin
+        turned = _rotate(fused[:, : model.heads + model.kv_heads], cos, sin)
         keys[0, :, start:end] = turned[:, model.heads :].transpose(0, 1)
         values[0, :, start:end] = fused[:, model.heads + model.kv_heads :].transpose(0, 1)
         if mask is None:
@@ -163,6 +189,39 @@ class LeanState:
         self._cos, self._sin = model.rotation(capacity)
 
 
+class LeanRows:
+    """Many texts of one length side by side, a token each at a step; for writing a corpus."""
+
+    def __init__(self, model: LeanLlama, rows: int, length: int) -> None:
+        self._model = model
+        shape = (rows, model.kv_heads, length, model.head_dim)
+        empty = model.embedding.new_empty
+        self._states = [(empty(shape), empty(shape)) for _ in model.layers]
+        self._cos, self._sin = model.rotation(length)
+        self._length = 0
+
+    def step(self, ids: Tensor) -> Tensor:
+        """Append one id to each text, [B]; logits of what follows, [B, V]."""
+        model, place = self._model, self._length
+        hidden = model.embedding[ids]
+        for layer, (keys, values) in zip(model.layers, self._states, strict=True):
+            fused = F.linear(norm(hidden, layer.norm, model.eps), layer.qkv)
+            fused = fused.view(len(ids), -1, model.head_dim)  # [B, H + 2K, D]
+            turned = fused[:, : model.heads + model.kv_heads]
+            turned = _rotate(turned, self._cos[place], self._sin[place])
+            keys[:, :, place] = turned[:, model.heads :]
+            values[:, :, place] = fused[:, model.heads + model.kv_heads :]
+            mixed = F.scaled_dot_product_attention(
+                turned[:, : model.heads].reshape(len(ids), model.kv_heads, -1, model.head_dim),
+                keys[:, :, : place + 1],
+                values[:, :, : place + 1],
+            )  # [B, K, H / K, D]
+            hidden = hidden + F.linear(mixed.reshape(len(ids), -1), layer.out)
+            hidden = hidden + _mlp(layer, hidden, model.eps)
+        self._length += 1
+        return F.linear(norm(hidden, model.norm, model.eps), model.head)
+
+
 def lean(module: Any) -> LeanLlama | None:
     """The lean form of a Llama module, or None where it does not apply or does not agree.
 
@@ -171,7 +230,7 @@ def lean(module: Any) -> LeanLlama | None:
     """
     if not _applies(module):
         return None
-    model = LeanLlama(module)
+    model = LeanLlama.of(module)
     return model if _agrees(model, module) else None
 
 
@@ -203,11 +262,11 @@ def _agrees(model: LeanLlama, module: Any) -> bool:
     return error < (1e-3 if expected.dtype == torch.float32 else 0.1)
 
 
-def _fuse(layer: Any) -> _Layer:
+def _fuse(layer: Any) -> Layer:
     """Lay a layer's projections behind one another. The module's own weights become views of
     the fused ones, so nothing is held twice."""
     attention, mlp = layer.self_attn, layer.mlp
-    return _Layer(
+    return Layer(
         norm=layer.input_layernorm.weight.detach(),
         qkv=_join([attention.q_proj, attention.k_proj, attention.v_proj]),
         out=attention.o_proj.weight.detach(),
@@ -227,7 +286,16 @@ def _join(parts: list[Any]) -> Tensor:
     return fused
 
 
-def _mlp(layer: _Layer, hidden: Tensor, eps: float) -> Tensor:
-    normed = F.rms_norm(hidden, hidden.shape[-1:], layer.mlp_norm, eps)
-    gate, up = F.linear(normed, layer.gate_up).chunk(2, -1)
+def norm(hidden: Tensor, weight: Tensor, eps: float) -> Tensor:
+    return F.rms_norm(hidden, hidden.shape[-1:], weight, eps)
+
+
+def _rotate(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotary positions for [..., D]; the first half of ``sin`` is negated, see ``rotation``."""
+    half = heads.shape[-1] // 2
+    return heads * cos + torch.cat((heads[..., half:], heads[..., :half]), -1) * sin
+
+
+def _mlp(layer: Layer, hidden: Tensor, eps: float) -> Tensor:
+    gate, up = F.linear(norm(hidden, layer.mlp_norm, eps), layer.gate_up).chunk(2, -1)
     return F.linear(F.silu(gate) * up, layer.down)

@@ -25,8 +25,8 @@ from specviz.records import (
     Run,
     Settings,
     Trace,
-    to_plain,
 )
+from specviz.trace import to_plain
 
 Event = dict[str, Any]
 

@@ -9,9 +9,9 @@ section 2 (speculative sampling) and appendix A.1 (why the output's law is the t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
@@ -86,9 +86,9 @@ class Filters:
     def apply(self, logits: Tensor, tokens: Sequence[int], drafted: Sequence[int]) -> Tensor:
         """Process verified rows [n + 1, V]; row i has the prefix tokens + drafted[:i].
 
-        Returns float32 logits, -inf where a token is ruled out.
+        Returns float32 logits (float64 of float64 ones), -inf where a token is ruled out.
         """
-        scores = logits.float()
+        scores = logits if logits.dtype == torch.float64 else logits.float()
         if self._prefixed:
             whole = torch.tensor([[*tokens, *drafted]], device=logits.device)
             known = len(tokens)
@@ -161,6 +161,14 @@ class Guess:
     passage: tuple[int, ...] = ()
 
 
+def sureness(guess: Guess) -> float:
+    """The draft's own probability of its guess; at temperature 0, where q is one-hot, that of
+    the softmax at temperature 1. 1 for a guess without a law, such as a copied one."""
+    if guess.law is not None or guess.logits is None:
+        return guess.q
+    return 1.0 / (guess.logits.float() - guess.logits.max().float()).exp().sum().item()
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What one verification decided. ``p`` and ``u`` belong to the tested guesses, in order."""
@@ -170,6 +178,10 @@ class Verdict:
     p: tuple[float, ...]
     u: tuple[float, ...] = ()
     residual: Tensor | None = None
+
+
+Verify: TypeAlias = Callable[[Tensor, Sequence[Guess], Chance], Verdict]
+"""A decision over laws [n + 1, V] and n guesses: ``verify_sampled``, or a wrong one in a proof."""
 
 
 def verify_greedy(choices: Sequence[int], guesses: Sequence[Guess]) -> Verdict:

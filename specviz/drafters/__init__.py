@@ -13,17 +13,22 @@ import pkgutil
 from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
+
+from torch import Tensor
 
 from specviz.records import Settings
 from specviz.sampling import Chance, Guess
 
 
-class Drafter(Protocol):
+class Drafter:
     """Proposes tokens. One instance serves one run and owns all the run's draft state."""
 
+    reads_features = False
+    """Whether ``read_features`` is to be called."""
+
     def prefill(self, tokens: Sequence[int]) -> None:
-        """Read the prompt, all but its last token."""
+        """Read the prompt, all but its last token. Nothing where a drafter needs no reading."""
 
     def draft(self, tokens: Sequence[int], gamma: int) -> list[Guess]:
         """Up to ``gamma`` guesses at what follows ``tokens``, the whole text so far.
@@ -31,13 +36,16 @@ class Drafter(Protocol):
         A drafter finds out by comparing with what it has read which of its earlier guesses were
         thrown away, so it cannot fall out of step with the text.
         """
+        raise NotImplementedError
+
+    def read_features(self, features: Tensor) -> None:
+        """The target's normalised hidden states of the tokens that have become part of the text
+        since the last call, [n, W]: of every token but the text's last, each once, in order. For
+        the prompt they come before ``prefill``."""
 
 
-class NoDrafter:
+class NoDrafter(Drafter):
     """Drafts nothing: the loop then is plain decoding, which is what the baseline runs."""
-
-    def prefill(self, tokens: Sequence[int]) -> None:
-        """Nothing to read."""
 
     def draft(self, tokens: Sequence[int], gamma: int) -> list[Guess]:
         """No guesses."""

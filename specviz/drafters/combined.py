@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from specviz.drafters import Drafter, draft_model, prompt_lookup, retrieval
 from specviz.records import Settings
@@ -25,16 +26,23 @@ FLOOR = 0.3
 """How sure the store must be of a token before the draft model is not asked."""
 
 
-class Combined:
+class Combined(Drafter):
     """Asks each drafter in turn; the first that has a guess drafts the round."""
 
     def __init__(self, drafters: Sequence[Drafter]) -> None:
         self._drafters = drafters
+        self.reads_features = any(drafter.reads_features for drafter in drafters)
 
     def prefill(self, tokens: Sequence[int]) -> None:
         """See ``Drafter.prefill``."""
         for drafter in self._drafters:
             drafter.prefill(tokens)
+
+    def read_features(self, features: Tensor) -> None:
+        """See ``Drafter.read_features``."""
+        for drafter in self._drafters:
+            if drafter.reads_features:
+                drafter.read_features(features)
 
     def draft(self, tokens: Sequence[int], gamma: int) -> list[Guess]:
         """See ``Drafter.draft``."""

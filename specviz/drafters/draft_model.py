@@ -12,8 +12,9 @@ from typing import Any
 import torch
 
 from specviz.cache import CachedModel, LanguageModel
+from specviz.drafters import Drafter
 from specviz.records import Settings
-from specviz.sampling import Chance, Filters, Guess, argmax
+from specviz.sampling import Chance, Filters, Guess, argmax, sureness
 
 NAME = "draft model"
 SUMMARY = "A smaller model of the same kind guesses the next tokens, one at a time."
@@ -32,11 +33,16 @@ class IdMap:
             self.to_draft[target_id] = draft_id
 
 
-class DraftModel:
+class DraftModel(Drafter):
     """Drafts with a KV cache that is rolled back to the text before each round."""
 
     def __init__(
-        self, model: LanguageModel, filters: Filters, chance: Chance, id_map: IdMap | None = None
+        self,
+        model: LanguageModel,
+        filters: Filters,
+        chance: Chance,
+        id_map: IdMap | None = None,
+        confidence: float = 0.0,
     ) -> None:
         self._cached = CachedModel(model)
         self._filters = filters
@@ -46,6 +52,7 @@ class DraftModel:
         self._tokens: list[int] = []
         self._own: list[int] = []
         self._settled = 0
+        self._confidence = confidence
 
     def prefill(self, tokens: Sequence[int]) -> None:
         """See ``Drafter.prefill``."""
@@ -55,18 +62,22 @@ class DraftModel:
             self._cached.append(self._own[:-1])
 
     def draft(self, tokens: Sequence[int], gamma: int) -> list[Guess]:
-        """See ``Drafter.draft``. Drafts fewer where its own context ends."""
+        """See ``Drafter.draft``. Drafts fewer where its own context ends, and no more behind a
+        guess that leaves it less than ``confidence`` sure of the whole draft."""
         gamma = min(gamma, self._cached.model.context - len(tokens))
         if gamma <= 0:
             return []
         self._read(tokens)
-        guesses = []
-        for _ in range(gamma):
+        guesses: list[Guess] = []
+        sure = 1.0
+        while len(guesses) < gamma and sure >= self._confidence:
             logits = self._cached.append(self._own[self._cached.length :])
             guess = self._guess(logits)
             guesses.append(guess)
             self._tokens.append(guess.id)
             self._own.append(self._map.to_draft[guess.id] if self._map else guess.id)
+            if self._confidence:
+                sure *= sureness(guess)
         return guesses
 
     def _read(self, tokens: Sequence[int]) -> None:
@@ -117,4 +128,4 @@ def create(pair: Any, settings: Settings, prompt_length: int, chance: Chance) ->
         known = set(pair.draft_ids)
         eos_ids = [id_map.to_draft[eos] for eos in eos_ids if eos in known]
     filters = Filters(settings, prompt_length, eos_ids, model.device)
-    return DraftModel(model, filters, chance, id_map)
+    return DraftModel(model, filters, chance, id_map, settings.confidence)

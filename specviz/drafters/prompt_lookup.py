@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from specviz.drafters import Drafter
 from specviz.records import Settings
 from specviz.sampling import Chance, Guess
 
@@ -19,7 +20,7 @@ LONGEST = 4
 SHORTEST = 2
 
 
-class PromptLookup:
+class PromptLookup(Drafter):
     """Longest match first, the most recent place first. Keeps an index of every n-gram seen, so
     a round costs the same however long the text is."""
 

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from specviz.datastore import Datastore, Match
+from specviz.drafters import Drafter
 from specviz.records import Settings
 from specviz.sampling import Chance, Filters, Guess
 
@@ -22,11 +23,13 @@ SUMMARY = "No second model: it looks the last words up in text the target wrote 
 ORDER = 20
 LONGEST = 8
 SHORTEST = 1
+FLOOR = 0.1
+"""How sure the store must be of a whole draft, unless the run's settings ask for more."""
 SHOWN = 12
 """Tokens of the matched passage that are kept for showing."""
 
 
-class Retrieval:
+class Retrieval(Drafter):
     """Longest match first, then the likeliest continuation as long as it stays likely enough.
 
     ``floor`` is the least probability, by the store's own counts, that the whole draft up to a
@@ -42,7 +45,7 @@ class Retrieval:
         vocabulary: int,
         *,
         shortest: int = SHORTEST,
-        floor: float = 0.1,
+        floor: float = FLOOR,
     ) -> None:
         self._store = store
         self._filters = filters
@@ -50,9 +53,6 @@ class Retrieval:
         self._vocabulary = vocabulary
         self._shortest = shortest
         self._floor = floor
-
-    def prefill(self, tokens: Sequence[int]) -> None:
-        """Nothing to read: the store is searched anew each round."""
 
     def draft(self, tokens: Sequence[int], gamma: int) -> list[Guess]:
         """See ``Drafter.draft``. Nothing where the store knows no such text."""
@@ -74,6 +74,7 @@ class Retrieval:
             if guess is None:
                 break
             guesses.append(guess)
+            passage = ()
             text.append(guess.id)
             match = self._store.narrow(match, guess.id)
         return guesses
@@ -119,4 +120,5 @@ def available(pair: Any) -> bool:
 def create(pair: Any, settings: Settings, prompt_length: int, chance: Chance) -> Retrieval:
     """A retrieval drafter of ``pair`` for one run."""
     filters = Filters(settings, prompt_length, pair.eos_ids, torch.device("cpu"))
-    return Retrieval(pair.datastore, filters, chance, pair.target.vocabulary)
+    floor = max(FLOOR, settings.confidence)
+    return Retrieval(pair.datastore, filters, chance, pair.target.vocabulary, floor=floor)

@@ -10,7 +10,7 @@ import gradio as gr
 
 from specviz import drafters
 from specviz.race import replay_events
-from specviz.records import load_trace
+from specviz.trace import load_trace
 from specviz.ui import about, api
 from specviz.ui.controls import OTHER
 from specviz.ui.elements import ASSETS, Choice

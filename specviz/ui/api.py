@@ -9,7 +9,8 @@ from typing import Any
 import gradio as gr
 
 from specviz.race import Race, done_event
-from specviz.records import SettingsError, Trace, TraceError, load_trace
+from specviz.records import SettingsError, Trace
+from specviz.trace import TraceError, load_trace
 from specviz.ui.controls import request
 from specviz.ui.elements import Choice
 from specviz.ui.gpu import on_gpu

@@ -13,14 +13,8 @@ from typing import Any
 import gradio as gr
 
 from specviz.race import Race, baseline_key, replay_events
-from specviz.records import (
-    MAX_TRACE_BYTES,
-    SettingsError,
-    Trace,
-    TraceError,
-    dump_trace,
-    load_trace,
-)
+from specviz.records import SettingsError, Trace
+from specviz.trace import MAX_TRACE_BYTES, TraceError, dump_trace, load_trace
 from specviz.ui.controls import Controls, Request, main_controls, more_controls
 from specviz.ui.elements import Choice, stage, status, status_line
 from specviz.ui.loading import Loading, Shelf

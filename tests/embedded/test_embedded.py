@@ -13,8 +13,9 @@ import torch
 from specviz.chat import encode
 from specviz.drafters import names
 from specviz.race import Race
-from specviz.records import Settings, dump_trace, load_trace
+from specviz.records import Settings
 from specviz.text import Texts
+from specviz.trace import dump_trace, load_trace
 
 STORY = "Write a short story about a lighthouse keeper."
 

@@ -14,7 +14,7 @@ import pytest
 from tiny import TinyShelf, trace
 from visit import FLAGS, PAIRS, Site, Visit, serve
 
-from specviz.records import dump_trace
+from specviz.trace import dump_trace
 from specviz.ui import build
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -15,7 +15,8 @@ from playwright.sync_api import expect
 from tiny import TinyShelf, trace
 from visit import MODEL, PAIRS, Site, serve
 
-from specviz.records import Trace, dump_trace, load_trace
+from specviz.records import Trace
+from specviz.trace import dump_trace, load_trace
 from specviz.ui import build
 
 HOSTILE = (

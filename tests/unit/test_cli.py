@@ -14,21 +14,14 @@ from types import SimpleNamespace
 import checkpoints
 import pytest
 
-from specviz import cli, cli_run, cli_terminal, pairs_catalogue
+from specviz import catalogue as offered
+from specviz import cli
 from specviz.cli import main
-from specviz.cli_terminal import ProgressPrinter, TextPrinter, printable, summary
-from specviz.records import (
-    Machine,
-    PairInfo,
-    PromptToken,
-    Round,
-    Run,
-    Settings,
-    Token,
-    Trace,
-    dump_trace,
-    load_trace,
-)
+from specviz.cli import run as cli_run
+from specviz.cli import terminal as cli_terminal
+from specviz.cli.terminal import ProgressPrinter, TextPrinter, printable, summary
+from specviz.records import Machine, PairInfo, PromptToken, Round, Run, Settings, Token, Trace
+from specviz.trace import dump_trace, load_trace
 
 ROOT = Path(__file__).resolve().parents[2]
 KEYS = [
@@ -310,7 +303,7 @@ class FakeRace:
         yield start_event(self._trace, "live", False)
 
     def advance(self):
-        from specviz.records import to_plain
+        from specviz.trace import to_plain
 
         self._round += 1
         if self._round == 2:
@@ -471,7 +464,7 @@ def test_replay_help_and_bad_arguments_need_no_torch(command, saved):
 def test_pairs_lists_every_pair_with_its_need(capsys):
     assert main(["pairs"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == [s.name for s in pairs_catalogue.catalogue()]
+    assert [line.split()[0] for line in lines] == [s.name for s in offered.catalogue()]
     assert all(" GB" in line for line in lines)
 
 
@@ -480,7 +473,7 @@ def test_pairs_json_is_one_object(capsys):
     listed = json.loads(capsys.readouterr().out)
     assert listed["dtype"] == "float32"
     names = [row["name"] for row in listed["pairs"]]
-    assert names == [spec.name for spec in pairs_catalogue.catalogue()]
+    assert names == [spec.name for spec in offered.catalogue()]
     assert all(row["memory"] > 0 and "why_not" in row for row in listed["pairs"])
 
 
@@ -519,7 +512,7 @@ class Terminal(io.StringIO):
 
 
 def round_event(*drafted, added=None):
-    from specviz.records import to_plain
+    from specviz.trace import to_plain
 
     round_ = Round(0, 0, drafted, added, 0.0, 0.0, 0.0)
     return {"e": "round", "lane": "speculative", "round": to_plain(round_)}

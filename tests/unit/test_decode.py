@@ -24,9 +24,10 @@ from specviz import metrics
 from specviz.cache import CachedModel, ContextFull, LanguageModel, NotRollable
 from specviz.decode import baseline
 from specviz.drafters.prompt_lookup import PromptLookup
-from specviz.records import Settings, Trace, dump_trace, load_trace
+from specviz.records import Settings, Trace
 from specviz.sampling import BadLogits
 from specviz.text import Texts
+from specviz.trace import dump_trace, load_trace
 
 DRAFTERS = [
     ("draft model", "noisy"),

@@ -13,17 +13,17 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from specviz.datastore import Datastore
-from specviz.distill import build_parser, loss_weights, main
-from specviz.distill_corpus import USER_LIMIT, Template, pick, write_batch
-from specviz.distill_evaluate import GreedyText, evaluate, right_guesses, simulate
-from specviz.distill_student import (
+from specviz.distill.commands import build_parser, loss_weights, main
+from specviz.distill.corpus import USER_LIMIT, Template, pick, write_batch
+from specviz.distill.evaluation import GreedyText, evaluate, right_guesses, simulate
+from specviz.distill.student import (
     IdMap,
     choose_ids,
     cut_student,
     load_draft,
     save_draft,
 )
-from specviz.distill_train import (
+from specviz.distill.training import (
     Data,
     Trainer,
     TrainSettings,

@@ -13,8 +13,9 @@ ROOT = Path(__file__).parents[2] / "specviz"
 LAYERS = [
     {"__init__"},
     {"records", "theory", "text"},
-    {"metrics", "figures"},
-    {"sampling", "timing", "llama", "cache", "chat", "datastore"},
+    {"trace", "metrics", "figures", "catalogue"},
+    {"sampling", "schedule", "timing", "llama", "cache", "chat", "datastore"},
+    {"feature"},
     {"drafters"},
     {"decode"},
     {"race"},
@@ -22,7 +23,7 @@ LAYERS = [
     {"weights", "pairs"},
     {"ui", "cli", "__main__"},
 ]
-LIGHT = {"records", "theory", "metrics", "figures"}
+LIGHT = {"records", "trace", "catalogue", "theory", "metrics", "figures"}
 HEAVY = {"torch", "transformers", "gradio", "numpy", "safetensors"}
 LOADERS = {"weights", "pairs"}
 
@@ -32,10 +33,8 @@ def files():
 
 
 def family(name: str) -> str:
-    """The first part of a module's name, ``pairs`` for pairs.py, pairs_models.py and pairs/."""
-    known = set().union(*LAYERS)
-    head = name.split(".")[0]
-    return head if head in known else head.split("_")[0]
+    """The first part of a module's name, ``pairs`` for all of pairs/."""
+    return name.split(".")[0]
 
 
 def imported(file: Path) -> set[str]:

@@ -10,10 +10,19 @@ import checkpoints
 import pytest
 import torch
 
-from specviz import pairs, pairs_catalogue, pairs_machine, pairs_models
+from specviz import catalogue as offered
+from specviz import pairs
 from specviz.cache import CachedModel
 from specviz.chat import PromptError, encode
-from specviz.pairs import PairError, PairSpec, Shelf, choose_dtype, why_not
+from specviz.pairs import (
+    PairError,
+    PairSpec,
+    Shelf,
+    choose_dtype,
+    machine,
+    models,
+    why_not,
+)
 from specviz.weights import WeightsError
 
 CPU = torch.device("cpu")
@@ -230,10 +239,10 @@ def test_short_draft_does_not_cut_the_target(tmp_path, target):
 
 def test_context_is_found_where_a_config_names_none():
     config = SimpleNamespace(max_position_embeddings=None)
-    assert pairs_models._context(config, SimpleNamespace(model_max_length=77)) == 77
+    assert models._context(config, SimpleNamespace(model_max_length=77)) == 77
     endless = SimpleNamespace(model_max_length=10**30)
-    assert pairs_models._context(config, endless) == pairs_models.UNLIMITED_CONTEXT
-    assert pairs_models._context(SimpleNamespace(n_positions=1024), None) == 1024
+    assert models._context(config, endless) == models.UNLIMITED_CONTEXT
+    assert models._context(SimpleNamespace(n_positions=1024), None) == 1024
 
 
 # --- what is refused -----------------------------------------------------------------------
@@ -318,33 +327,33 @@ def test_source_that_is_nothing_is_refused(source, words, monkeypatch):
     def offline(repository, progress):
         raise WeightsError(f"{repository}: the Hub is not reachable")
 
-    monkeypatch.setattr(pairs_models, "hub_folder", offline)
+    monkeypatch.setattr(models, "hub_folder", offline)
     with pytest.raises(PairError, match=words):
-        pairs_models.locate(source, lambda *given: None)
+        models.locate(source, lambda *given: None)
 
 
 def test_what_weights_cannot_fetch_is_a_pair_error(monkeypatch):
     def fail(progress):
         raise WeightsError("nothing is reachable")
 
-    monkeypatch.setattr(pairs_models, "embedded_target", fail)
+    monkeypatch.setattr(models, "embedded_target", fail)
     with pytest.raises(PairError, match="nothing is reachable"):
         load("embedded")
 
 
 def test_model_that_does_not_fit_is_refused_before_it_is_read(target, monkeypatch):
-    monkeypatch.setattr(pairs_models, "free_memory", lambda device: 1000)
-    monkeypatch.setattr(pairs_models, "free_memory_everywhere", lambda device: 1000)
+    monkeypatch.setattr(models, "free_memory", lambda device: 1000)
+    monkeypatch.setattr(models, "free_memory_everywhere", lambda device: 1000)
     with pytest.raises(PairError, match=r"needs .* GB of memory"):
         load(target)
 
 
 def test_gguf_folder_is_read_and_two_files_are_refused(tmp_path):
     (tmp_path / "a.gguf").touch()
-    assert pairs_models._check_files("x", tmp_path) == tmp_path / "a.gguf"
+    assert models._check_files("x", tmp_path) == tmp_path / "a.gguf"
     (tmp_path / "b.gguf").touch()
     with pytest.raises(PairError, match="2 GGUF files"):
-        pairs_models._check_files("x", tmp_path)
+        models._check_files("x", tmp_path)
 
 
 # --- device and dtype ----------------------------------------------------------------------
@@ -379,41 +388,41 @@ def test_dtype_can_be_forced_and_float16_needs_cuda():
 
 
 def test_container_limit_counts_what_can_be_reclaimed(tmp_path):
-    assert pairs_machine._container_memory(tmp_path) > 2**60
+    assert machine._container_memory(tmp_path) > 2**60
     (tmp_path / "memory.max").write_text("1000\n")
     (tmp_path / "memory.current").write_text("700\n")
     (tmp_path / "memory.stat").write_text("anon 400\ninactive_file 100\n")
-    assert pairs_machine._container_memory(tmp_path) == 400
+    assert machine._container_memory(tmp_path) == 400
     (tmp_path / "memory.max").write_text("max\n")
-    assert pairs_machine._container_memory(tmp_path) > 2**60
+    assert machine._container_memory(tmp_path) > 2**60
 
 
 # --- the catalogue -------------------------------------------------------------------------
 
 
 def test_each_finished_draft_folder_is_a_pair(tmp_path, monkeypatch):
-    monkeypatch.setattr(pairs_catalogue, "DRAFTS", tmp_path)
-    (only,) = pairs_catalogue.embedded_pairs()
+    monkeypatch.setattr(offered, "DRAFTS", tmp_path)
+    (only,) = offered.embedded_pairs()
     assert (only.target, only.draft) == ("embedded", "")
     checkpoints.save_reduced_draft(tmp_path / "tiny", [0, 2, 50])
     (tmp_path / "unfinished").mkdir()
     (tmp_path / "note.md").write_text("")
-    (spec,) = pairs_catalogue.embedded_pairs()
+    (spec,) = offered.embedded_pairs()
     assert spec.draft == "tiny"
     assert spec.draft_parameters > 0
-    assert pairs_catalogue.find(spec.name) == spec
-    assert pairs_catalogue.catalogue()[0] == spec
+    assert offered.find(spec.name) == spec
+    assert offered.catalogue()[0] == spec
 
 
 def test_missing_draft_folder_still_leaves_a_pair(tmp_path, monkeypatch):
-    monkeypatch.setattr(pairs_catalogue, "DRAFTS", tmp_path / "absent")
-    assert pairs_catalogue.embedded_pairs()[0].target == "embedded"
+    monkeypatch.setattr(offered, "DRAFTS", tmp_path / "absent")
+    assert offered.embedded_pairs()[0].target == "embedded"
 
 
 def test_names_are_unique_and_gammas_usable():
-    names = [spec.name for spec in pairs_catalogue.catalogue()]
+    names = [spec.name for spec in offered.catalogue()]
     assert len(set(names)) == len(names)
-    assert all(1 <= spec.gamma <= 16 for spec in pairs_catalogue.catalogue())
+    assert all(1 <= spec.gamma <= 16 for spec in offered.catalogue())
 
 
 def test_pair_too_large_for_the_memory_says_both_numbers(monkeypatch):

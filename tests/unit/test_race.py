@@ -8,7 +8,8 @@ import pytest
 from kit import noisy, pair
 
 from specviz.race import Race, baseline_key, replay_events
-from specviz.records import Settings, dump_trace, load_trace
+from specviz.records import Settings
+from specviz.trace import dump_trace, load_trace
 
 
 def made_race(baseline=True, drafter="draft model", **settings):

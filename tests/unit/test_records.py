@@ -11,15 +11,8 @@ import pytest
 from kit import PROMPT, noisy, pair, plain, speculate
 
 from specviz import metrics, race
-from specviz.records import (
-    PromptToken,
-    Settings,
-    SettingsError,
-    Trace,
-    TraceError,
-    dump_trace,
-    load_trace,
-)
+from specviz.records import PromptToken, Settings, SettingsError, Trace
+from specviz.trace import TraceError, dump_trace, load_trace
 
 
 def made_trace(temperature=1.0, drafter="draft model", tokens=40):
@@ -68,7 +61,7 @@ def test_loading_and_replaying_import_no_torch(tmp_path):
     file = tmp_path / "trace.json"
     file.write_text(dump_trace(made_trace()), encoding="utf-8")
     code = (
-        "import sys; from specviz.records import load_trace;"
+        "import sys; from specviz.trace import load_trace;"
         "from specviz.race import replay_events;"
         f"events = list(replay_events(load_trace(open({str(file)!r}, 'rb').read())));"
         "assert events[-1]['e'] == 'done';"

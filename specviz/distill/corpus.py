@@ -9,7 +9,7 @@ template or we dictate is fed instead of sampled, so no row ever needs padding.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 from transformers import DynamicCache
+
+from specviz.llama import LeanRows, lean
 
 ANSWER_TEMPERATURES = (0.0, 0.0, 0.7, 1.0)
 TASK_SHARE = 0.6
@@ -173,12 +175,20 @@ def pick(
 ) -> Tensor:
     """Sample one id a row. logits [B, V] float32; temperatures [B], 0 for the likeliest id;
     narrow [B] bool: only among the USER_TOP_K likeliest. Returns [B] int64."""
-    top = logits.topk(min(USER_TOP_K, logits.shape[-1]), dim=-1).values[:, -1:]
-    logits = logits.masked_fill(narrow[:, None] & (logits < top), float("-inf"))
-    # Gumbel noise: its argmax has the law of softmax(logits / temperature), at 0 of the argmax.
-    uniform = torch.rand(logits.shape, generator=generator, device=logits.device)
-    noise = -(-uniform.clamp_min(1e-20).log()).log()
-    return (logits + temperatures[:, None] * noise).argmax(dim=-1)
+    picked = logits.argmax(dim=-1)
+    warm = temperatures > 0
+    for rows, among in ((warm & narrow, USER_TOP_K), (warm & ~narrow, logits.shape[-1])):
+        if not rows.any():
+            continue
+        scores, ids = logits[rows] / temperatures[rows, None], None
+        if among < scores.shape[-1]:
+            scores, ids = scores.topk(among, dim=-1)
+        law = scores.softmax(dim=-1)
+        # The first of independent clocks of rates law[i] to ring is i with probability law[i].
+        clocks = torch.empty_like(law).exponential_(generator=generator)
+        first = (law / clocks).argmax(dim=-1, keepdim=True)
+        picked[rows] = (first if ids is None else ids.gather(-1, first))[:, 0]
+    return picked
 
 
 @torch.inference_mode()
@@ -198,10 +208,9 @@ def write_batch(
     heats = [temperatures[i % len(temperatures)] for i in range(rows)]
     conversations = [Conversation(template, tasks, heat, rng) for heat in heats]
     tokens = [conversation.append(0) for conversation in conversations]
-    cache = DynamicCache()
+    step = _stepper(target, rows, length)
     while len(conversations[0].ids) < length:
-        step = torch.tensor(tokens, device=target.device)[:, None]
-        logits = target(input_ids=step, cache=cache, use_cache=True).logits[:, -1]
+        logits = step(torch.tensor(tokens, device=target.device))
         if all(conversation.dictated for conversation in conversations):
             sampled = [0] * rows
         else:
@@ -212,6 +221,21 @@ def write_batch(
         tokens = [c.append(token) for c, token in zip(conversations, sampled, strict=True)]
     kind = np.uint16 if target.config.vocab_size <= 1 << 16 else np.uint32
     return np.array([conversation.ids for conversation in conversations], dtype=kind)
+
+
+def _stepper(target: Any, rows: int, length: int) -> Callable[[Tensor], Tensor]:
+    """A function that appends one id to each text, [B], and returns the logits behind, [B, V]."""
+    model = lean(target)
+    if model is not None:
+        return LeanRows(model, rows, length).step
+    cache = DynamicCache(config=target.config)
+
+    def step(ids: Tensor) -> Tensor:
+        output = target(input_ids=ids[:, None], cache=cache, use_cache=True)
+        logits: Tensor = output.logits[:, -1]
+        return logits
+
+    return step
 
 
 def write_corpus(

@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
+from specviz.catalogue import DRAFTS, EMBEDDED, EMBEDDED_STORE, safetensors_parameters
 from specviz.datastore import Datastore
 from specviz.llama import LeanLlama, lean
-from specviz.pairs_catalogue import DRAFTS, EMBEDDED, EMBEDDED_STORE, safetensors_parameters
-from specviz.pairs_machine import (
+from specviz.pairs.machine import (
     PairError,
     free_memory,
     free_memory_everywhere,
@@ -26,7 +26,7 @@ from specviz.pairs_machine import (
     memory_need,
 )
 from specviz.weights import Progress, WeightsError, embedded_target, hub_folder
-from specviz.weights_hub import one_line, quiet_transformers
+from specviz.weights.hub import one_line, quiet_transformers
 
 UNKNOWN_KIND = (
     "Unrecognized configuration class",

@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from specviz.weights_hub import Progress, WeightsError, hub_folder, one_line, silent
-from specviz.weights_sources import REQUIREMENT, SOURCES, Unavailable, file_sha256
+from specviz.weights.hub import Progress, WeightsError, hub_folder, one_line, silent
+from specviz.weights.sources import REQUIREMENT, SOURCES, Unavailable, file_sha256
 
 __all__ = ["Progress", "WeightsError", "cache_folder", "embedded_target", "hub_folder", "silent"]
 

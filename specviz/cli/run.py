@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from specviz.cli_terminal import (
+from specviz.cli.terminal import (
     Failure,
     ProgressPrinter,
     UsageError,
@@ -24,7 +24,8 @@ from specviz.cli_terminal import (
     text_printer,
     to_json,
 )
-from specviz.records import Settings, Trace, dump_trace
+from specviz.records import Settings, Trace
+from specviz.trace import dump_trace
 
 MAX_PROMPT_BYTES = 10_000_000
 FIGURES = (
@@ -65,7 +66,7 @@ def run_command(options: argparse.Namespace) -> int:
 
 def _chosen(options: argparse.Namespace) -> Any:
     """The PairSpec that was asked for."""
-    from specviz.pairs_catalogue import PairSpec, catalogue, find
+    from specviz.catalogue import PairSpec, catalogue, find
 
     if options.pair is not None and (options.target or options.draft):
         raise UsageError("give either --pair or --target with --draft, not both")

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias, TypeVar
 import torch
 
 from specviz.cache import CachedModel, ContextFull, LanguageModel, NotRollable
+from specviz.catalogue import EMBEDDED, PairSpec, catalogue, find
 from specviz.datastore import Datastore
-from specviz.pairs_catalogue import EMBEDDED, PairSpec, catalogue, find
-from specviz.pairs_machine import (
+from specviz.pairs.machine import (
     PairError,
     choose_device,
     choose_dtype,
@@ -25,7 +25,7 @@ from specviz.pairs_machine import (
     gigabytes,
     memory_need,
 )
-from specviz.pairs_models import (
+from specviz.pairs.models import (
     Loaded,
     check_pair,
     load_model,
@@ -35,7 +35,7 @@ from specviz.pairs_models import (
 )
 from specviz.records import Machine, PairInfo
 from specviz.weights import Progress, silent
-from specviz.weights_hub import one_line
+from specviz.weights.hub import one_line
 
 __all__ = [
     "CATALOGUE",

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from specviz.distill_student import IdMap
+from specviz.distill.student import IdMap
 
 REPORT_EVERY = 20  # steps
 

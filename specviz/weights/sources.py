@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from specviz.weights_hub import (
+from specviz.weights.hub import (
     Progress,
     WeightsError,
     hub_folder,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 EMBEDDED = "embedded"
 EMBEDDED_PARAMETERS = 134_515_008
-ASSETS = Path(__file__).resolve().parent.parent / "assets"
+ASSETS = Path(__file__).resolve().parents[1] / "assets"
 DRAFTS = ASSETS / "drafts"
 EMBEDDED_STORE = ASSETS / "stores" / "smollm2-135m-instruct.npz"
 MAX_HEADER_BYTES = 100_000_000

@@ -17,8 +17,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
 
-from specviz.cli_run import run_command
-from specviz.cli_terminal import (
+from specviz.cli.run import run_command
+from specviz.cli.terminal import (
     Failure,
     ProgressPrinter,
     UsageError,
@@ -29,7 +29,8 @@ from specviz.cli_terminal import (
     text_printer,
     to_json,
 )
-from specviz.records import MAX_TRACE_BYTES, Settings, TraceError, load_trace
+from specviz.records import Settings
+from specviz.trace import MAX_TRACE_BYTES, TraceError, load_trace
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 

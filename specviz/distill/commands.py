@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,11 +26,11 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from specviz.datastore import END
-from specviz.distill_corpus import ANSWER_TEMPERATURES, read_template, write_corpus
-from specviz.distill_evaluate import GreedyText, cached_greedy_texts, evaluate, greedy_texts
-from specviz.distill_prompts import REPORT, SELECTION
-from specviz.distill_student import choose_ids, cut_student, load_draft, save_draft
-from specviz.distill_train import (
+from specviz.distill.corpus import ANSWER_TEMPERATURES, read_template, write_corpus
+from specviz.distill.evaluation import GreedyText, cached_greedy_texts, evaluate, greedy_texts
+from specviz.distill.prompts import REPORT, SELECTION
+from specviz.distill.student import choose_ids, cut_student, load_draft, save_draft
+from specviz.distill.training import (
     Data,
     Trainer,
     TrainSettings,
@@ -256,7 +255,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     args.run(args)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Training drafts for a target from nothing but the target; ``commands`` says how."""
