@@ -11,6 +11,7 @@ EMBEDDED = "embedded"
 EMBEDDED_PARAMETERS = 134_515_008
 ASSETS = Path(__file__).resolve().parents[1] / "assets"
 DRAFTS = ASSETS / "drafts"
+EMBEDDED_FEATURES = DRAFTS / "smollm2-135m-feature"
 EMBEDDED_STORE = ASSETS / "stores" / "smollm2-135m-instruct.npz"
 MAX_HEADER_BYTES = 100_000_000
 

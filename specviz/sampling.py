@@ -106,6 +106,11 @@ class Filters:
         return self.apply(logits, tokens, ())[0]
 
     @property
+    def reads_prefix(self) -> bool:
+        """Whether the text before a row matters."""
+        return bool(self._prefixed)
+
+    @property
     def pass_greedy_through(self) -> bool:
         """Whether the argmax of raw logits is already the decision."""
         return self.greedy and not self._prefixed

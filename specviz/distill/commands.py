@@ -28,8 +28,21 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from specviz.datastore import END
 from specviz.distill.corpus import ANSWER_TEMPERATURES, read_template, write_corpus
 from specviz.distill.evaluation import GreedyText, cached_greedy_texts, evaluate, greedy_texts
+from specviz.distill.feature import (
+    FeatureTrainer,
+    cut_feature_student,
+    evaluate_feature,
+    text_states,
+)
 from specviz.distill.prompts import REPORT, SELECTION
-from specviz.distill.student import choose_ids, cut_student, load_draft, save_draft
+from specviz.distill.student import (
+    IdMap,
+    choose_ids,
+    cut_student,
+    load_draft,
+    narrow_student,
+    save_draft,
+)
 from specviz.distill.training import (
     Data,
     Trainer,
@@ -39,6 +52,19 @@ from specviz.distill.training import (
     target_states,
     train,
 )
+
+TRAIN_OPTIONS = {
+    "rows": "corpus rows in a step",
+    "passes": "passes over the corpus",
+    "learning_rate": "peak for the layers",
+    "embedding_rate": "part of it for embeddings and head",
+    "hard": "weight of the target's likeliest token against its distribution",
+    "user": "loss weight of the user's turns",
+    "seed": "of the data order",
+    "depth": "guesses in a row a feature draft is trained on",
+    "evaluate_every": "steps",
+    "patience": "evaluations without a new best before it stops",
+}
 
 
 def load_target(folder: str) -> tuple[Any, Any]:
@@ -78,39 +104,46 @@ def loss_weights(ids: np.ndarray, header: Sequence[int], end: int, user: float) 
     return weights
 
 
-def build_trainer(args: argparse.Namespace, target: Any, tokenizer: Any) -> tuple[Trainer, Any]:
-    """Student, data and id map as the command line asks."""
-    torch.manual_seed(args.seed)
+def read_data(args: argparse.Namespace, target: Any, tokenizer: Any) -> tuple[Data, np.ndarray]:
+    """The corpus with its weights and the target's states, and the tokens of all answers."""
     raw = np.concatenate([np.load(path)["ids"] for path in args.corpus]).astype(np.int64)
     ids = torch.from_numpy(raw)
     template = read_template(tokenizer)
     header = (template.end, *template.to_answer)
     weights = loss_weights(raw, header, template.end, args.user)
-    answers = raw[:, 1:][weights[:, :-1] == 1.0]
-    special = [i for i in (tokenizer.bos_token_id, template.end) if i is not None]
-    if args.start:
+    states = target_states(target, ids, Path(args.work) / "states.npy")
+    return Data(ids, torch.from_numpy(weights), states), raw[:, 1:][weights[:, :-1] == 1.0]
+
+
+def build_trainer(args: argparse.Namespace, target: Any, tokenizer: Any) -> tuple[Trainer, IdMap]:
+    """Student, data and id map as the command line asks."""
+    torch.manual_seed(args.seed)
+    data, answers = read_data(args, target, tokenizer)
+    special = [i for i in (tokenizer.bos_token_id, tokenizer.eos_token_id) if i is not None]
+    sample = data.ids[:16].to(target.device)
+    student: Any
+    if args.feature:
+        id_map = choose_ids(answers, args.vocabulary, special)
+        student = cut_feature_student(target, id_map.ids, args.intermediate, sample)
+        if args.start:
+            student.restore(Path(args.start))
+            id_map = IdMap(student.ids, 0)
+    elif args.start:
         student, id_map = load_draft(Path(args.start), torch.float32)
         student.train()
     else:
         id_map = choose_ids(answers, args.vocabulary, special)
         layers = [int(index) for index in args.layers.split(",")]
-        sample = ids[:16].to(target.device)
-        student = cut_student(target, id_map, layers, args.intermediate, sample)
+        if args.width:
+            student = narrow_student(target, id_map, len(layers), args.width, args.intermediate)
+        else:
+            student = cut_student(target, id_map, layers, args.intermediate, sample)
     head = target.get_output_embeddings().weight[torch.tensor(id_map.ids)].detach().clone()
-    states = target_states(target, ids, Path(args.work) / "states.npy")
     settings = TrainSettings(
-        rows=args.rows,
-        passes=args.passes,
-        learning_rate=args.learning_rate,
-        embedding_rate=args.embedding_rate,
-        hard=args.hard,
-        user=args.user,
-        seed=args.seed,
-        evaluate_every=args.evaluate_every,
-        patience=args.patience,
+        **{name: getattr(args, name) for name in TRAIN_OPTIONS},
     )
-    data = Data(ids, torch.from_numpy(weights), states)
-    return Trainer(student.to(target.device), head, id_map, data, settings), id_map
+    kind = FeatureTrainer if args.feature else Trainer
+    return kind(student.to(target.device), head, id_map, data, settings), id_map
 
 
 def train_command(args: argparse.Namespace) -> None:
@@ -119,16 +152,23 @@ def train_command(args: argparse.Namespace) -> None:
     target, tokenizer = load_target(args.target)
     texts = cached_greedy_texts(target, tokenizer, SELECTION, 96, work / "selection.json")
     trainer, id_map = build_trainer(args, target, tokenizer)
+    known = [text_states(target, text) for text in texts] if args.feature else []
     del target  # half a gigabyte that training has no use for
 
     def score() -> float:
         trainer.student.eval()
-        total, _ = evaluate(trainer.student, id_map, texts, args.gamma)
+        if args.feature:
+            total, _ = evaluate_feature(trainer.student, trainer.head, known, texts, args.gamma)
+        else:
+            total, _ = evaluate(trainer.student, id_map, texts, args.gamma)
         trainer.student.train()
         return total.tokens_per_target_call
 
     def keep_best() -> None:
-        size = save_draft(trainer.student, id_map, Path(args.out))
+        if args.feature:
+            size = trainer.student.save(Path(args.out))
+        else:
+            size = save_draft(trainer.student, id_map, Path(args.out))
         report(f"wrote {args.out}, {size / 1e6:.2f} MB of weights")
 
     progress = train(trainer, score, keep_best, work / "checkpoint.pt")
@@ -216,21 +256,20 @@ def _add_train(commands: Any) -> None:
     parser.add_argument("--out", required=True, help="folder the best draft is kept in")
     parser.add_argument("--work", default="distill-work", help="folder for checkpoint and states")
     parser.add_argument("--start", help="folder of a draft to go on from, instead of cutting one")
+    parser.add_argument(
+        "--feature", action="store_true", help="a feature draft instead of a draft model"
+    )
     parser.add_argument("--layers", default="0,1", help="target layers the student starts from")
+    parser.add_argument(
+        "--width",
+        type=int,
+        default=0,
+        help="another width than the target's: the layers then start random, as many as --layers",
+    )
     parser.add_argument("--intermediate", type=int, default=704, help="neurons kept in each MLP")
     parser.add_argument("--vocabulary", type=int, default=5632, help="ids the draft knows")
     settings = TrainSettings()
-    for name, about in (
-        ("rows", "corpus rows in a step"),
-        ("passes", "passes over the corpus"),
-        ("learning_rate", "peak for the layers"),
-        ("embedding_rate", "part of it for embeddings and head"),
-        ("hard", "weight of the target's likeliest token against its distribution"),
-        ("user", "loss weight of the user's turns"),
-        ("seed", "of the data order"),
-        ("evaluate_every", "steps"),
-        ("patience", "evaluations without a new best before it stops"),
-    ):
+    for name, about in TRAIN_OPTIONS.items():
         default = getattr(settings, name)
         option = "--" + name.replace("_", "-")
         parser.add_argument(option, type=type(default), default=default, help=about)

@@ -129,28 +129,31 @@ def right_guesses(draft: Any, id_map: IdMap, text: GreedyText) -> list[bool]:
     return [guess == token for guess, token in zip(guesses.tolist(), text.ids, strict=True)]
 
 
-def simulate(right: Sequence[bool], gamma: int, budget: int) -> Acceptance:
+def simulate(right: Sequence[Sequence[bool]], gamma: int, budget: int) -> Acceptance:
     """Play the rounds of greedy speculative decoding.
 
-    right: `right_guesses`. gamma: drafted tokens a round, fewer where `budget` (max_new_tokens)
-    leaves no room for them. A text shorter than the budget ended with an end-of-text token.
+    right[k][t]: is the target's token t what a round guesses in place k, when it has been right in
+    the places before? For a draft model that is the same in every place (`right_guesses`).
+    gamma: drafted tokens a round, fewer where `budget` (max_new_tokens) leaves no room for them. A
+    text shorter than the budget ended with an end-of-text token.
     """
     tested, accepted = [0] * gamma, [0] * gamma
     at = calls = drafted = 0
-    while at < len(right):
+    length = len(right[0])
+    while at < length:
         calls += 1
         in_round = min(gamma, budget - at - 1)
         drafted += in_round
         for place in range(in_round):
-            if at == len(right):  # the text ended inside the draft
+            if at == length:  # the text ended inside the draft
                 break
             tested[place] += 1
-            if not right[at]:
+            if not right[place][at]:
                 break
             accepted[place] += 1
             at += 1
-        at = min(at + 1, len(right))
-    return Acceptance(len(right), calls, drafted, tuple(zip(tested, accepted, strict=True)))
+        at = min(at + 1, length)
+    return Acceptance(length, calls, drafted, tuple(zip(tested, accepted, strict=True)))
 
 
 def evaluate(
@@ -159,7 +162,7 @@ def evaluate(
     """Greedy rounds over all texts: the sum, and text by text."""
     if not texts:
         raise ValueError("evaluate needs at least one prompt")
-    each = [simulate(right_guesses(draft, id_map, t), gamma, t.budget) for t in texts]
+    each = [simulate([right_guesses(draft, id_map, t)] * gamma, gamma, t.budget) for t in texts]
     total = each[0]
     for acceptance in each[1:]:
         total = total + acceptance

@@ -9,6 +9,7 @@ an `IdMap` keeps.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,6 +155,35 @@ def cut_student(
     student.load_state_dict(
         {name: taken.get(name, torch.zeros_like(own[name])).float() for name in own}
     )
+    return student
+
+
+@torch.no_grad()
+def narrow_student(
+    target: Any, id_map: IdMap, layers: int, width: int, intermediate: int
+) -> LlamaForCausalLM:
+    """A float32 student of another width than the target's, which must be a multiple of its head
+    size. Embeddings and head are the target's along their first principal directions, scaled back
+    to their length; layers of that width cannot be cut out of the target, so they start random."""
+    config = student_config(target, id_map, layers, intermediate)
+    head_size = (
+        getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    )
+    if width % head_size:
+        raise ValueError(f"the width must be a multiple of the head size, {head_size}")
+    config.hidden_size = width
+    config.num_attention_heads = width // head_size
+    config.num_key_value_heads = math.gcd(config.num_attention_heads, config.num_key_value_heads)
+    student = LlamaForCausalLM(config)
+    kept = torch.tensor(id_map.ids)
+    for own, theirs in (
+        (student.get_input_embeddings(), target.get_input_embeddings()),
+        (student.get_output_embeddings(), target.get_output_embeddings()),
+    ):
+        rows = theirs.weight[kept].float()
+        directions = torch.linalg.svd(rows, full_matrices=False).Vh[:width]
+        seen = rows @ directions.T
+        own.weight.copy_(seen * (rows.norm() / seen.norm()))
     return student
 
 

@@ -34,6 +34,7 @@ class TrainSettings:
     the layers; embeddings take `embedding_rate` of it. warmup: part of the steps. hard: weight
     in [0, 1) of the target's likeliest token against its whole distribution. user: weight of
     positions outside answers. held_out: rows at the end of the corpus never trained on.
+    depth: guesses in a row that a feature draft is trained on.
     evaluate_every: steps between evaluations; patience: evaluations without a new best before
     training stops.
     """
@@ -48,6 +49,7 @@ class TrainSettings:
     user: float = 0.0
     seed: int = 0
     held_out: int = 64
+    depth: int = 3
     evaluate_every: int = 200
     patience: int = 8
 

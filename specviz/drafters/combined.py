@@ -1,7 +1,7 @@
-"""Each round from where the best guess is to be had: the text itself, the store, or the model.
+"""Each round from where the best guess is to be had: the text itself, the store, or a draft.
 
 Copying is free and nearly always right after a long match; the store of the target's own text is
-free and right where a phrase is a habit of the target; the draft model costs time and always has
+free and right where a phrase is a habit of the target; a trained draft costs time and always has
 something to say. They fail in different places.
 """
 
@@ -13,12 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from specviz.drafters import Drafter, draft_model, prompt_lookup, retrieval
+from specviz.drafters import Drafter, draft_model, feature_draft, prompt_lookup, retrieval
 from specviz.records import Settings
 from specviz.sampling import Chance, Filters, Guess
 
 NAME = "combined"
-SUMMARY = "Copies after a long match, else looks the words up, else asks the draft model."
+SUMMARY = "Copies after a long match, else looks the words up, else asks a trained draft."
 ORDER = 30
 SURE_MATCH = 3
 """An n-gram of this length repeated in the text is worth copying whatever else there is."""
@@ -59,7 +59,8 @@ def available(pair: Any) -> bool:
 
 
 def create(pair: Any, settings: Settings, prompt_length: int, chance: Chance) -> Combined:
-    """Prompt lookup for long matches, then the store, then the draft model where there is one."""
+    """Prompt lookup for long matches, then the store, then the feature draft or else the draft
+    model, where there is one."""
     filters = Filters(settings, prompt_length, pair.eos_ids, torch.device("cpu"))
     drafters: list[Drafter] = [
         prompt_lookup.PromptLookup(shortest=SURE_MATCH),
@@ -67,7 +68,9 @@ def create(pair: Any, settings: Settings, prompt_length: int, chance: Chance) ->
             pair.datastore, filters, chance, pair.target.vocabulary, shortest=2, floor=FLOOR
         ),
     ]
-    if pair.draft is not None:
+    if pair.feature is not None:
+        drafters.append(feature_draft.create(pair, settings, prompt_length, chance))
+    elif pair.draft is not None:
         drafters.append(draft_model.create(pair, settings, prompt_length, chance))
     drafters.append(prompt_lookup.PromptLookup(longest=2, shortest=2))
     return Combined(drafters)

@@ -95,12 +95,12 @@ class Retrieval(Drafter):
         """One token of those that followed, [k], with counts [k]; None where the run's filters
         rule all of them out."""
         targets = torch.from_numpy(ids)
-        logits = torch.from_numpy(np.log(counts / counts.sum())).float()
+        logits = torch.from_numpy(np.log(counts / counts.sum()))
         shown: dict[str, Any] = {"matched": matched, "passage": passage}
         if self._filters.pass_greedy_through:
             best = int(ids[counts.argmax()])
             return Guess(best, NAME, ids=targets, logits=logits, **shown)
-        dense = torch.full((self._vocabulary,), float("-inf"))
+        dense = torch.full((self._vocabulary,), float("-inf"), dtype=torch.float64)
         dense[targets] = logits
         scores = self._filters.last(dense[None], text)
         if scores.max() == float("-inf"):

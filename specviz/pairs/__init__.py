@@ -16,6 +16,7 @@ import torch
 from specviz.cache import CachedModel, ContextFull, LanguageModel, NotRollable
 from specviz.catalogue import EMBEDDED, PairSpec, catalogue, find
 from specviz.datastore import Datastore
+from specviz.feature import FeatureModel, FeatureState
 from specviz.pairs.machine import (
     PairError,
     choose_device,
@@ -30,6 +31,7 @@ from specviz.pairs.models import (
     check_pair,
     load_model,
     locate,
+    read_feature_draft,
     real_vocabulary,
     special_ids,
 )
@@ -81,6 +83,7 @@ class Pair:
     special_ids: frozenset[int]
     context: int
     datastore: Datastore | None = None
+    feature: FeatureModel | None = None
 
     @torch.inference_mode()
     def warm_up(self, gamma: int = WARM_UP_GAMMA) -> None:
@@ -97,6 +100,11 @@ class Pair:
                 cached.append([0] * length, keep=length)
                 cached.roll_back(length - 1)
                 cached.roll_back(0)
+        if self.feature is not None:
+            state = FeatureState(self.feature)
+            for length in (1, 1, gamma + 1):
+                states = self.feature.embed_norm.new_zeros(length, len(self.feature.embed_norm))
+                state.step(states, [0] * length)
 
 
 def why_not(spec: PairSpec, dtype: str = "auto", reserve: int = 0) -> str | None:
@@ -249,7 +257,9 @@ def _pair_of(loaded: list[Loaded], name: str, machine: Machine) -> Pair:
     vocabulary = real_vocabulary(target)
     if draft is not None:
         check_pair(target, draft, vocabulary)
-    reduced = draft is not None and draft.ids is not None
+    model = draft if draft and draft.module is not None else None
+    features = draft.features if draft and draft.features else target.features
+    reduced = model is not None and model.ids is not None
     return Pair(
         info=PairInfo(
             name=name or (f"{target.name} + {draft.name}" if draft else target.name),
@@ -261,13 +271,14 @@ def _pair_of(loaded: list[Loaded], name: str, machine: Machine) -> Pair:
         machine=machine,
         tokenizer=target.tokenizer,
         target=_language_model(target, vocabulary),
-        draft=_language_model(draft, draft.head if reduced else vocabulary) if draft else None,
-        draft_ids=draft.ids if draft else None,
-        draft_unknown=draft.unknown if draft else 0,
+        draft=_language_model(model, model.head if reduced else vocabulary) if model else None,
+        draft_ids=model.ids if model else None,
+        draft_unknown=model.unknown if model else 0,
         eos_ids=tuple(token for token in target.eos_ids if token < vocabulary),
         special_ids=special_ids(target.tokenizer),
         context=target.context,
         datastore=target.datastore,
+        feature=read_feature_draft(features, target) if features else None,
     )
 
 

@@ -14,9 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
-from specviz.catalogue import DRAFTS, EMBEDDED, EMBEDDED_STORE, safetensors_parameters
+from specviz import feature
+from specviz.catalogue import (
+    DRAFTS,
+    EMBEDDED,
+    EMBEDDED_FEATURES,
+    EMBEDDED_STORE,
+    safetensors_parameters,
+)
 from specviz.datastore import Datastore
+from specviz.feature import FeatureModel
 from specviz.llama import LeanLlama, lean
 from specviz.pairs.machine import (
     PairError,
@@ -44,6 +53,8 @@ class Loaded:
     ``head`` is the number of rows of logits; ``tokenizer`` is None for a draft over a reduced
     vocabulary, whose ``ids`` are the target's ids of its own 0, 1, 2, ... ``lean`` is the module
     laid out for the lean pass, where that applies, ``datastore`` text that it wrote.
+    ``features`` is the folder of a feature draft: the one that ships with a target, or, where
+    ``module`` is None, the draft itself, which needs its target to be read.
     """
 
     name: str
@@ -57,6 +68,7 @@ class Loaded:
     unknown: int = 0
     lean: LeanLlama | None = None
     datastore: Datastore | None = None
+    features: Path | None = None
 
 
 def locate(source: str, progress: Progress) -> Path:
@@ -91,6 +103,8 @@ def load_model(
     model that transformers knows, or the memory does not suffice.
     """
     name = "SmolLM2-135M-Instruct" if source == EMBEDDED else source
+    if (folder / feature.CONFIG).is_file():
+        return _unread_feature_draft(name, folder)
     gguf = _check_files(name, folder)
     placement = _placement(name, _parameters(folder, gguf), dtype, device)
     progress(f"Loading {name}", None)
@@ -131,7 +145,30 @@ def load_model(
         unknown=unknown,
         lean=lean(module),
         datastore=_datastore(source),
+        features=EMBEDDED_FEATURES if source == EMBEDDED and EMBEDDED_FEATURES.is_dir() else None,
     )
+
+
+def _unread_feature_draft(name: str, folder: Path) -> Loaded:
+    """A feature draft's place in a pair; its weights are read beside its target's."""
+    try:
+        parameters = safetensors_parameters(folder / feature.WEIGHTS)
+    except (OSError, ValueError) as error:
+        raise PairError(f"{name}: the weights cannot be read ({one_line(error)})") from error
+    return Loaded(name, None, None, 0, UNLIMITED_CONTEXT, parameters, (), features=folder)
+
+
+def read_feature_draft(folder: Path, target: Loaded) -> FeatureModel:
+    """The feature draft in ``folder`` for ``target``. Raises PairError where it does not fit."""
+    if target.lean is None:
+        raise PairError(
+            f"{folder.name} reads the hidden states of a Llama on one device, and {target.name}"
+            " is none; choose another draft"
+        )
+    try:
+        return FeatureModel.load(folder, target.lean)
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        raise PairError(f"{folder.name} cannot be used: {one_line(error)}") from error
 
 
 def _datastore(source: str) -> Datastore | None:
@@ -155,6 +192,8 @@ def special_ids(tokenizer: Any) -> frozenset[int]:
 def check_pair(target: Loaded, draft: Loaded, vocabulary: int) -> None:
     """Whether ``draft`` speaks of the same tokens as ``target``, whose real ids are
     0 .. ``vocabulary`` - 1. Raises PairError naming the first difference."""
+    if draft.module is None:
+        return
     if draft.ids is not None:
         outside = next((token for token in draft.ids if token >= vocabulary), None)
         foreign = [e for e in draft.eos_ids if draft.ids[e] not in target.eos_ids]

@@ -30,6 +30,7 @@ class TinyPair:
     draft_ids: Any = None
     draft_unknown: int = 0
     datastore: Any = None
+    feature: Any = None
     context: int = CONTEXT
     info: PairInfo = field(default_factory=lambda: PairInfo("tiny", "tiny target", "tiny draft"))
     machine: Machine = field(default_factory=lambda: Machine("cpu", "float32", 2))

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import torch
 from torch import nn
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from specviz import drafters
 from specviz.cache import LanguageModel
+from specviz.datastore import END, Datastore
 from specviz.decode import Decoding, baseline, speculative
+from specviz.distill.feature import FeatureStudent, cut_feature_student
+from specviz.feature import FeatureModel
 from specviz.llama import lean
 from specviz.records import Machine, PairInfo, Settings
 from specviz.sampling import Chance, SeededChance
@@ -96,6 +102,26 @@ def noisy(noise: float = 0.05) -> LanguageModel:
     return wrap(module, "N")
 
 
+@cache
+def feature_student(noise: float = 0.3) -> FeatureStudent:
+    """A random feature draft of T over part of its vocabulary."""
+    rows = torch.randint(0, VOCABULARY, (4, 20), generator=torch.Generator().manual_seed(3))
+    student = cut_feature_student(target().module, range(VOCABULARY - 6), 40, rows)
+    torch.manual_seed(11)
+    with torch.no_grad():
+        for weight in student.parameters():
+            weight.add_(torch.randn_like(weight) * noise * weight.std())
+    return student.eval()
+
+
+@cache
+def feature() -> FeatureModel:
+    """F: that student, saved and read as the program reads it."""
+    with tempfile.TemporaryDirectory() as folder:
+        feature_student().save(Path(folder))
+        return FeatureModel.load(Path(folder), target().lean)
+
+
 def pair(draft: LanguageModel | None, **changes: object) -> SimpleNamespace:
     """What drafters and races ask of a pair."""
     values = {
@@ -107,6 +133,7 @@ def pair(draft: LanguageModel | None, **changes: object) -> SimpleNamespace:
         "draft_ids": None,
         "draft_unknown": 0,
         "datastore": None,
+        "feature": None,
         "eos_ids": (),
     }
     return SimpleNamespace(**{**values, **changes})
@@ -159,3 +186,16 @@ def plain(settings: Settings, prompt: Sequence[int] = PROMPT, **changes: object)
 
 def new_ids(run: Decoding, prompt: Sequence[int] = PROMPT) -> list[int]:
     return run.tokens[len(prompt) :]
+
+
+def store_of(*texts: Sequence[int]) -> Datastore:
+    tokens = [token for text in texts for token in [*text, END]]
+    return Datastore(np.array(tokens, dtype=np.uint16))
+
+
+@cache
+def own_texts() -> Datastore:
+    """A store of what the tiny target itself writes, so that some guesses are right."""
+    settings = Settings(max_new_tokens=60)
+    texts = [new_ids(plain(settings)), new_ids(plain(settings, prompt=[3, 4, 5]), [3, 4, 5])]
+    return store_of(*texts)

@@ -8,9 +8,11 @@ from kit import (
     PROMPT,
     VOCABULARY,
     ByteTokenizer,
+    feature,
     llama,
     new_ids,
     noisy,
+    own_texts,
     pair,
     plain,
     speculate,
@@ -34,7 +36,15 @@ DRAFTERS = [
     ("draft model", "stranger"),
     ("draft model", "self"),
     ("prompt lookup", "none"),
+    ("retrieval", "none"),
+    ("feature draft", "none"),
+    ("combined", "noisy"),
 ]
+
+
+def extras():
+    """What the drafters that need no draft model need."""
+    return {"datastore": own_texts(), "feature": feature()}
 
 
 def draft_of(kind):
@@ -62,7 +72,7 @@ def greedy_reference(settings, **extra):
 @pytest.mark.parametrize("drafter, kind", DRAFTERS)
 def test_greedy_output_equals_plain_greedy(drafter, kind, gamma):
     settings = Settings(max_new_tokens=60, gamma=gamma)
-    run = speculate(settings, draft_of(kind), drafter)
+    run = speculate(settings, draft_of(kind), drafter, **extras())
     assert new_ids(run) == greedy_reference(settings) == new_ids(plain(settings))
 
 
@@ -70,7 +80,7 @@ def test_greedy_output_equals_plain_greedy(drafter, kind, gamma):
 @pytest.mark.parametrize("wanted", range(0, 7))
 def test_never_one_token_more_than_asked(drafter, kind, wanted):
     settings = Settings(max_new_tokens=wanted, gamma=4)
-    run = speculate(settings, draft_of(kind), drafter)
+    run = speculate(settings, draft_of(kind), drafter, **extras())
     assert new_ids(run) == greedy_reference(Settings(max_new_tokens=8))[:wanted]
     assert run.finish_reason == "length"
 
@@ -78,7 +88,9 @@ def test_never_one_token_more_than_asked(drafter, kind, wanted):
 @pytest.mark.parametrize("drafter, kind", DRAFTERS)
 def test_ends_at_the_context_limit(drafter, kind):
     small = wrap(target().module, context=len(PROMPT) + 9)
-    run = speculate(Settings(max_new_tokens=50, gamma=4), draft_of(kind), drafter, target=small)
+    run = speculate(
+        Settings(max_new_tokens=50, gamma=4), draft_of(kind), drafter, **extras(), target=small
+    )
     assert len(run.tokens) == len(PROMPT) + 9
     assert run.finish_reason == "context"
 
@@ -197,7 +209,7 @@ def test_eos_ends_text_cache_metrics_and_trace_at_the_first_of_several(drafter, 
     eos_ids = (text[9], text[14], 63)
     first = min(text.index(eos) for eos in eos_ids if eos in text)
     settings = Settings(max_new_tokens=40, gamma=gamma)
-    run = speculate(settings, draft_of(kind), drafter, eos_ids=eos_ids)
+    run = speculate(settings, draft_of(kind), drafter, **extras(), eos_ids=eos_ids)
     assert new_ids(run) == text[: first + 1]
     assert run.finish_reason == "eos"
     assert [token.id for token in run.run().tokens] == new_ids(run)
@@ -215,7 +227,11 @@ def test_wherever_the_text_ends_nothing_behind_it_is_tested_and_the_trace_can_be
 ):
     for eos in dict.fromkeys(greedy_reference(Settings(max_new_tokens=30))):
         run = speculate(
-            Settings(max_new_tokens=30, gamma=4), draft_of(kind), drafter, eos_ids=(eos,)
+            Settings(max_new_tokens=30, gamma=4),
+            draft_of(kind),
+            drafter,
+            **extras(),
+            eos_ids=(eos,),
         )
         last = run.rounds[-1]
         assert run._target.length <= len(run.tokens)
@@ -240,7 +256,7 @@ def test_min_new_tokens_holds_the_end_back_exactly_as_long_as_generate_does(gamm
 def test_processors_see_each_rows_own_prefix(name, value, drafter, kind, gamma):
     settings = Settings(max_new_tokens=40, gamma=gamma, **{name: value})
     expected = greedy_reference(settings, **{name: value})
-    assert new_ids(speculate(settings, draft_of(kind), drafter)) == expected
+    assert new_ids(speculate(settings, draft_of(kind), drafter, **extras())) == expected
 
 
 def letters(run):

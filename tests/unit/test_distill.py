@@ -21,6 +21,7 @@ from specviz.distill.student import (
     choose_ids,
     cut_student,
     load_draft,
+    narrow_student,
     save_draft,
 )
 from specviz.distill.training import (
@@ -175,6 +176,24 @@ def test_a_cut_student_keeps_the_neurons_that_matter(
     student = cut_student(weak, whole_map(), [1], 21, rows)
     kept = [i for i in range(24) if i not in (0, 5, 7)]
     assert torch.equal(student.model.layers[0].mlp.down_proj.weight, down[:, kept])
+
+
+def test_a_narrow_student_sees_the_embeddings_along_their_main_directions(
+    target: LlamaForCausalLM,
+) -> None:
+    student = narrow_student(target, whole_map(), 3, 8, 12)
+    own, theirs = student.model.embed_tokens.weight, target.model.embed_tokens.weight
+    assert own.shape == (VOCABULARY, 8)
+    assert student.config.num_hidden_layers == 3
+    assert own.norm().item() == pytest.approx(theirs.norm().item(), rel=1e-4)
+    alike = torch.corrcoef(torch.stack([(own @ own.T).ravel(), (theirs @ theirs.T).ravel()]))[0, 1]
+    assert alike > 0.8
+    assert torch.isfinite(student(torch.tensor([[1, 2, 3]])).logits).all()
+
+
+def test_a_width_that_heads_do_not_fill_is_refused(target: LlamaForCausalLM) -> None:
+    with pytest.raises(ValueError, match="multiple of the head size, 4"):
+        narrow_student(target, whole_map(), 1, 10, 12)
 
 
 def test_a_saved_draft_loads_as_an_ordinary_llama(
@@ -358,7 +377,7 @@ def test_simulated_rounds_equal_brute_force_rounds(gamma: int, budget: int) -> N
     for row in rows.tolist():
         text = GreedyText("test", "", tuple(row), tuple(greedy(target, row, budget)), budget)
         out, calls, accepted = brute_force(target, draft, id_map, text, gamma)
-        result = simulate(right_guesses(draft, id_map, text), gamma, budget)
+        result = simulate([right_guesses(draft, id_map, text)] * gamma, gamma, budget)
         assert tuple(out) == text.ids
         assert (result.tokens, result.target_calls) == (len(out), calls)
         assert sum(passed for _, passed in result.by_position) == sum(accepted)
@@ -369,15 +388,15 @@ def test_simulated_rounds_equal_brute_force_rounds(gamma: int, budget: int) -> N
 
 
 def test_simulate_counts_an_end_token_inside_the_draft() -> None:
-    result = simulate([True, True], gamma=4, budget=20)
+    result = simulate([[True, True]] * 4, gamma=4, budget=20)
     assert (result.tokens, result.target_calls) == (2, 1)
     assert result.by_position == ((1, 1), (1, 1), (0, 0), (0, 0))
 
 
 def test_simulate_never_overshoots_the_budget() -> None:
-    result = simulate([True] * 5, gamma=4, budget=5)
+    result = simulate([[True] * 5] * 4, gamma=4, budget=5)
     assert (result.tokens, result.target_calls, result.drafted) == (5, 1, 4)
-    result = simulate([True] * 6, gamma=4, budget=6)
+    result = simulate([[True] * 6] * 4, gamma=4, budget=6)
     assert (result.tokens, result.target_calls, result.drafted) == (6, 2, 4)
 
 

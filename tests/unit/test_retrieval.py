@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pytest
 import torch
-from kit import VOCABULARY, new_ids, noisy, plain, speculate
+from kit import VOCABULARY, new_ids, noisy, own_texts, plain, speculate, store_of
 from test_law import assert_same_law, target_law, written_law
 
-from specviz.datastore import END, Datastore
 from specviz.drafters.retrieval import Retrieval
 from specviz.records import Settings
 from specviz.sampling import Filters, SeededChance
 
 CPU = torch.device("cpu")
-
-
-def store_of(*texts):
-    tokens = [token for text in texts for token in [*text, END]]
-    return Datastore(np.array(tokens, dtype=np.uint16))
 
 
 def random_store(seed, vocabulary=4, texts=30, length=12):
@@ -108,13 +101,6 @@ def test_where_the_filters_rule_everything_out_nothing_is_drafted():
 
 
 NAMES = ["retrieval", "combined"]
-
-
-def own_texts():
-    """A store of what the tiny target itself writes, so that some guesses are right."""
-    settings = Settings(max_new_tokens=60)
-    texts = [new_ids(plain(settings)), new_ids(plain(settings, prompt=[3, 4, 5]), [3, 4, 5])]
-    return store_of(*texts)
 
 
 @pytest.mark.parametrize("gamma", [1, 4, 8])

@@ -1,0 +1,171 @@
+"""A feature draft is exact, falls back rightly, and is trained as it is used."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from kit import (
+    PROMPT,
+    VOCABULARY,
+    feature,
+    feature_student,
+    new_ids,
+    noisy,
+    plain,
+    speculate,
+    start,
+    target,
+)
+
+from specviz.cache import CachedModel
+from specviz.distill.evaluation import GreedyText, simulate
+from specviz.distill.feature import depth_mask, right_by_depth, text_states
+from specviz.feature import FeatureModel, FeatureState
+from specviz.records import Settings
+
+NAME = "feature draft"
+
+
+def states_of(tokens):
+    """The target's normalised hidden states, by transformers."""
+    return target().module.model(torch.tensor([tokens])).last_hidden_state[0]
+
+
+@torch.no_grad()
+def naive_guesses(tokens, gamma):
+    """What the draft guesses behind ``tokens``, each time with the whole text read afresh."""
+    features, text, guesses = states_of(tokens[:-1]), list(tokens), []
+    for _ in range(gamma):
+        logits, feature_ = FeatureState(feature()).step(features, text[1:])
+        guesses.append(feature().ids[int(logits.argmax())])
+        text.append(guesses[-1])
+        features = torch.cat((features, feature_))
+    return guesses
+
+
+def test_every_draft_is_what_reading_all_of_the_text_afresh_gives():
+    run = start(Settings(max_new_tokens=40, gamma=4), None, NAME, feature=feature())
+    text, rejected = list(PROMPT), 0
+    for round_ in run:
+        drafted = [token.id for token in round_.drafted]
+        assert drafted == naive_guesses(text, len(drafted))
+        text += [token.id for token in round_.committed]
+        rejected += round_.accepted < len(drafted)
+    assert rejected > 3
+    assert text == run.tokens
+
+
+@pytest.mark.parametrize("gamma", [1, 4])
+def test_sampling_draws_each_guess_from_the_law_it_records(gamma):
+    run = speculate(
+        Settings(max_new_tokens=30, gamma=gamma, temperature=1.0), None, NAME, feature=feature()
+    )
+    drafted = [token for round_ in run.rounds for token in round_.drafted]
+    tested = [token for token in drafted if token.fate != "discarded"]
+    assert tested
+    for token in tested:
+        listed = {candidate.id: candidate.probability for candidate in token.q_top}
+        assert listed[token.id] == pytest.approx(token.q, rel=1e-4)
+    assert not any(token.id >= VOCABULARY - 6 for token in drafted)
+
+
+def test_features_are_those_of_the_verified_tokens_and_of_no_guess(monkeypatch):
+    seen = []
+    run = start(Settings(max_new_tokens=25, gamma=3), None, NAME, feature=feature())
+    read = run._drafter.read_features
+    monkeypatch.setattr(run._drafter, "read_features", lambda rows: (seen.append(rows), read(rows)))
+    list(run)
+    found = torch.cat(seen)
+    torch.testing.assert_close(found, states_of(run.tokens)[: len(found)], rtol=1e-4, atol=1e-4)
+    assert len(found) >= len(run.tokens) - 1
+
+
+def test_transformers_own_forward_gives_the_same_features():
+    lean, own = (
+        CachedModel(model, keep_features=True)
+        for model in (target(), target().__class__("T", target().module, VOCABULARY, 256))
+    )
+    for ids in (PROMPT[:6], PROMPT[6:]):
+        lean.append(ids), own.append(ids)
+        torch.testing.assert_close(lean.features, own.features, rtol=1e-4, atol=1e-4)
+
+
+def test_asking_for_features_that_were_not_kept_is_an_error():
+    cached = CachedModel(target())
+    cached.append(PROMPT)
+    with pytest.raises(ValueError, match="keep_features"):
+        _ = cached.features
+
+
+@pytest.mark.parametrize("prompt", [[7], [7, 8], [7, 8, 9]])
+def test_the_shortest_prompts_run(prompt):
+    settings = Settings(max_new_tokens=12, gamma=3)
+    run = speculate(settings, None, NAME, prompt, feature=feature())
+    assert new_ids(run, prompt) == new_ids(plain(settings, prompt), prompt)
+
+
+def test_combined_catches_up_with_the_rounds_that_others_drafted():
+    settings = Settings(max_new_tokens=60, gamma=3)
+    run = speculate(settings, noisy(), "combined", feature=feature(), datastore=EMPTY)
+    assert new_ids(run) == new_ids(plain(settings))
+    sources = [round_.drafted[0].source for round_ in run.rounds if round_.drafted]
+    assert {"feature draft", "prompt lookup"} <= set(sources)
+
+
+class EMPTY:
+    """A store that knows nothing."""
+
+    @staticmethod
+    def longest(*_):
+        return None
+
+
+# --- training ------------------------------------------------------------------------------
+
+
+def test_a_pass_of_a_depth_looks_at_what_a_draft_of_that_depth_has():
+    second = depth_mask(6, 2)[3].view(2, 6).int().tolist()
+    assert second == [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0]]
+    third = depth_mask(6, 3)[4].view(3, 6).int().tolist()
+    assert third == [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 1, 0]]
+
+
+@torch.no_grad()
+def test_the_student_says_in_training_what_the_draft_says_in_a_run():
+    tokens = new_ids(plain(Settings(max_new_tokens=20)))
+    text = GreedyText("", "", tuple(PROMPT), tuple(tokens), 20)
+    states = text_states(target().module, text)
+    head = feature().stack.head
+    right = right_by_depth(feature_student(), head, states, text, 3)
+    whole = [*PROMPT, *tokens]
+    for place in range(len(tokens)):
+        guesses = naive_guesses(whole[: len(PROMPT) + place], 3)
+        for depth, guess in enumerate(guesses):
+            at = place + depth
+            if at < len(tokens) and guesses[:depth] == tokens[place:at]:
+                assert right[depth][at] == (guess == tokens[at])
+
+
+@pytest.mark.parametrize("gamma", [1, 3])
+def test_counted_rounds_are_those_of_a_real_run(gamma):
+    settings = Settings(max_new_tokens=40, gamma=gamma)
+    run = speculate(settings, None, NAME, feature=feature())
+    text = GreedyText("", "", tuple(PROMPT), tuple(new_ids(run)), 40)
+    states = text_states(target().module, text)
+    right = right_by_depth(feature_student(), feature().stack.head, states, text, gamma)
+    assert simulate(right, gamma, 40).target_calls == len(run.rounds)
+
+
+def test_a_checkpoint_of_another_target_is_refused(tmp_path):
+    feature_student().save(tmp_path)
+    stack = target().lean
+    other = type(stack)(
+        **{
+            name: getattr(stack, name)
+            for name in ("heads", "kv_heads", "head_dim", "eps", "embedding", "layers", "rotary")
+        },
+        norm=torch.ones(8),
+        head=stack.head,
+    )
+    with pytest.raises(ValueError, match="another target"):
+        FeatureModel.load(tmp_path, other)
