@@ -10,7 +10,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,8 @@ FIGURES = (
 
 def run_command(options: argparse.Namespace) -> int:
     """Load a pair, race it, print the text or the figures."""
-    spec = _chosen(options)
-    settings = _settings(options, spec.gamma)
+    spec = chosen_spec(options)
+    settings = _settings(options)
     prompt = _prompt(options)
     if options.trace is not None and not options.trace.absolute().parent.is_dir():
         raise UsageError(f"the folder of {options.trace} does not exist; make it first")
@@ -64,7 +64,7 @@ def run_command(options: argparse.Namespace) -> int:
     return _report(options, race, start, status)
 
 
-def _chosen(options: argparse.Namespace) -> Any:
+def chosen_spec(options: argparse.Namespace) -> Any:
     """The PairSpec that was asked for."""
     from specviz.catalogue import PairSpec, catalogue, find
 
@@ -103,6 +103,8 @@ def _race(
     finally:
         progress.close()
     drafter = options.drafter or drafters.names(pair)[0]
+    if options.gamma is None:
+        settings = replace(settings, gamma=drafters.best_gamma(drafter, spec.gamma))
     return Race(pair, drafter, prompt, settings, baseline=not options.no_baseline)
 
 
@@ -198,10 +200,10 @@ def _save(trace: Trace, path: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def _settings(options: argparse.Namespace, gamma: int) -> Settings:
+def _settings(options: argparse.Namespace) -> Settings:
     return Settings(
         max_new_tokens=options.max_new_tokens,
-        gamma=gamma if options.gamma is None else options.gamma,
+        gamma=Settings().gamma if options.gamma is None else options.gamma,
         temperature=options.temperature,
         top_k=options.top_k,
         top_p=options.top_p,

@@ -2,8 +2,9 @@
 
 A drafter's module has five names: ``NAME``, ``SUMMARY`` (a sentence for the page), ``ORDER`` (a
 number, its place in the list), ``available(pair) -> bool`` and ``create(pair, settings,
-prompt_length, chance) -> Drafter``. It is found by being there. Verification is the same for all,
-so a drafter can make a run slow but never wrong.
+prompt_length, chance) -> Drafter``; a sixth, ``GAMMA``, is the draft length that was measured best
+with it, where that does not depend on the pair. It is found by being there. Verification is the
+same for all, so a drafter can make a run slow but never wrong.
 """
 
 from __future__ import annotations
@@ -67,6 +68,12 @@ def modules() -> dict[str, ModuleType]:
 def names(pair: Any) -> list[str]:
     """The drafters that ``pair`` can run, the preferred one first."""
     return [name for name, module in modules().items() if module.available(pair)]
+
+
+def best_gamma(name: str, otherwise: int) -> int:
+    """The draft length to begin with: the drafter's own, else the pair's."""
+    gamma: int = getattr(modules()[name], "GAMMA", otherwise)
+    return gamma
 
 
 def create(name: str, pair: Any, settings: Settings, prompt_length: int, chance: Chance) -> Drafter:

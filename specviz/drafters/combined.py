@@ -20,6 +20,7 @@ from specviz.sampling import Chance, Filters, Guess
 NAME = "combined"
 SUMMARY = "Copies after a long match, else looks the words up, else asks a trained draft."
 ORDER = 30
+GAMMA = 8
 SURE_MATCH = 3
 """An n-gram of this length repeated in the text is worth copying whatever else there is."""
 FLOOR = 0.3

@@ -21,6 +21,7 @@ from specviz.sampling import Chance, Guess, sureness
 NAME = "feature draft"
 SUMMARY = "One extra layer reads the target's own hidden state and guesses on from there."
 ORDER = 5
+GAMMA = 3
 
 
 class FeatureDraft(Drafter):

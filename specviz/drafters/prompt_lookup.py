@@ -16,6 +16,7 @@ SUMMARY = (
     "No second model: it looks for the last words earlier in the text and copies what came next."
 )
 ORDER = 10
+GAMMA = 6
 LONGEST = 4
 SHORTEST = 2
 

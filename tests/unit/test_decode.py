@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 from kit import (
@@ -22,10 +24,11 @@ from kit import (
     wrap,
 )
 
-from specviz import metrics
+from specviz import drafters, metrics
 from specviz.cache import CachedModel, ContextFull, LanguageModel, NotRollable
 from specviz.decode import baseline
 from specviz.drafters.prompt_lookup import PromptLookup
+from specviz.lossless.tables import TableModel
 from specviz.records import Settings, Trace
 from specviz.sampling import BadLogits
 from specviz.text import Texts
@@ -459,9 +462,110 @@ def test_a_recurrent_model_is_refused_with_the_reason():
 
 
 def test_pairs_without_a_draft_offer_prompt_lookup_only():
-    from specviz import drafters
-
     assert drafters.names(pair(None)) == ["prompt lookup"]
     assert drafters.names(pair(noisy())) == ["draft model", "prompt lookup"]
     with pytest.raises(ValueError, match="choose one of prompt lookup"):
         start(Settings(), None, "draft model")
+
+
+def test_a_drafter_is_one_file_in_the_folder(tmp_path, monkeypatch):
+    (tmp_path / "echo.py").write_text(
+        """
+from specviz.drafters import Drafter
+from specviz.sampling import Guess
+
+NAME, SUMMARY, ORDER, GAMMA = "echo", "Says the last word again.", 99, 2
+
+
+class Echo(Drafter):
+    def draft(self, tokens, gamma):
+        return [Guess(tokens[-1], NAME)] * gamma
+
+
+def available(pair):
+    return True
+
+
+def create(pair, settings, prompt_length, chance):
+    return Echo()
+"""
+    )
+    monkeypatch.setattr(drafters, "__path__", [*drafters.__path__, str(tmp_path)])
+    drafters.modules.cache_clear()
+    try:
+        assert drafters.names(pair(None))[-1] == "echo"
+        assert drafters.best_gamma("echo", 7) == 2
+        settings = Settings(max_new_tokens=12, gamma=2)
+        run = speculate(settings, None, "echo")
+        assert run.rounds[0].drafted[0].source == "echo"
+        assert new_ids(run) == new_ids(plain(settings))
+    finally:
+        drafters.modules.cache_clear()
+        sys.modules.pop("specviz.drafters.echo", None)
+
+
+def test_every_built_in_drafter_says_what_it_is_and_how_long_it_drafts():
+    for name, module in drafters.modules().items():
+        assert module.SUMMARY.endswith(".")
+        assert 1 <= drafters.best_gamma(name, 5) <= 16
+
+
+def listed(candidates):
+    return {candidate.id: candidate.probability for candidate in candidates}
+
+
+@torch.no_grad()
+def test_recorded_laws_are_those_of_forward_passes_without_any_cache():
+    run = speculate(Settings(max_new_tokens=30, gamma=4, temperature=1.0), noisy())
+    text, rejections = list(PROMPT), 0
+
+    def law(model, prefix):
+        return model.module(torch.tensor([prefix])).logits[0, -1].softmax(-1)
+
+    def assert_top(candidates, expected):
+        found = listed(candidates)
+        assert len(found) >= 10
+        for token, probability in found.items():
+            assert probability == pytest.approx(expected[token].item(), rel=1e-3, abs=1e-6)
+        assert max(found.values()) == pytest.approx(expected.max().item(), rel=1e-3)
+
+    for round_ in run.rounds:
+        prefix = list(text)
+        for token in round_.drafted:
+            if token.fate == "discarded":
+                break
+            p, q = law(target(), prefix), law(noisy(), prefix)
+            assert_top(token.p_top, p)
+            assert_top(token.q_top, q)
+            if token.residual_top:
+                rejections += 1
+                rest = (p - q).clamp(min=0)
+                for id_, probability in listed(token.residual_top).items():
+                    expected = (rest[id_] / rest.sum()).item()
+                    assert probability == pytest.approx(expected, rel=2e-2, abs=1e-5)
+            prefix.append(token.id)
+        if round_.added.fate == "bonus":
+            assert_top(round_.added.p_top, law(target(), prefix))
+        text += [token.id for token in round_.committed]
+    assert rejections
+
+
+def writer_of(ids, vocabulary=256):
+    """A model that goes on from the first of ``ids`` to the last and stays there."""
+    table = torch.full((vocabulary, vocabulary, vocabulary), 1e-9, dtype=torch.float32)
+    table[:, :, ids[-1]] = 1e-6
+    for before, last, following in zip(ids, ids[1:], ids[2:], strict=False):
+        table[before, last, following] = 1.0
+    return LanguageModel("writer", TableModel(table), vocabulary, 256)
+
+
+@pytest.mark.parametrize("gamma", [1, 4, 8])
+def test_a_stop_string_whose_characters_span_tokens_ends_where_it_is_complete(gamma):
+    """One id a byte: the stop string's first letter is three tokens."""
+    written = "?!aé€zé".encode()
+    model = writer_of(list(written))
+    settings = Settings(max_new_tokens=40, gamma=gamma, stop=("€z",))
+    run = speculate(settings, model, prompt=list(b"?!"), target=model)
+    assert run.run().text == "aé"
+    assert run.finish_reason == "stop"
+    assert bytes(run.tokens) == "?!aé€z".encode()
