@@ -8,6 +8,7 @@ something to say. They fail in different places.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,12 +20,15 @@ from specviz.sampling import Chance, Filters, Guess
 
 NAME = "combined"
 SUMMARY = "Copies after a long match, else looks the words up, else asks a trained draft."
-ORDER = 30
+ORDER = 0
 GAMMA = 8
-SURE_MATCH = 3
-"""An n-gram of this length repeated in the text is worth copying whatever else there is."""
-FLOOR = 0.3
-"""How sure the store must be of a token before the draft model is not asked."""
+LONGEST, SURE_MATCH = 6, 3
+"""A repeated n-gram of three tokens or more is worth copying whatever else there is."""
+STORE_FLOOR = 0.2
+"""How sure the store must be of a whole draft."""
+CONFIDENCE = 0.25
+"""How sure a trained draft must be of all it has guessed to go on: a step of one costs about a
+twentieth of a target call, and a token more to verify half of that."""
 
 
 class Combined(Drafter):
@@ -55,23 +59,24 @@ class Combined(Drafter):
 
 
 def available(pair: Any) -> bool:
-    """Whether the pair has a store, so that there is something to combine."""
-    return getattr(pair, "datastore", None) is not None
+    """Whether the pair has anything beside its text to combine with it."""
+    return any(part is not None for part in (pair.draft, pair.feature, pair.datastore))
 
 
 def create(pair: Any, settings: Settings, prompt_length: int, chance: Chance) -> Combined:
     """Prompt lookup for long matches, then the store, then the feature draft or else the draft
     model, where there is one."""
     filters = Filters(settings, prompt_length, pair.eos_ids, torch.device("cpu"))
-    drafters: list[Drafter] = [
-        prompt_lookup.PromptLookup(shortest=SURE_MATCH),
-        retrieval.Retrieval(
-            pair.datastore, filters, chance, pair.target.vocabulary, shortest=2, floor=FLOOR
-        ),
-    ]
+    vocabulary, floor = pair.target.vocabulary, max(STORE_FLOOR, settings.confidence)
+    sure = replace(settings, confidence=max(CONFIDENCE, settings.confidence))
+    drafters: list[Drafter] = [prompt_lookup.PromptLookup(LONGEST, SURE_MATCH)]
+    if pair.datastore is not None:
+        drafters.append(
+            retrieval.Retrieval(pair.datastore, filters, chance, vocabulary, floor=floor)
+        )
     if pair.feature is not None:
-        drafters.append(feature_draft.create(pair, settings, prompt_length, chance))
+        drafters.append(feature_draft.create(pair, sure, prompt_length, chance))
     elif pair.draft is not None:
-        drafters.append(draft_model.create(pair, settings, prompt_length, chance))
+        drafters.append(draft_model.create(pair, sure, prompt_length, chance))
     drafters.append(prompt_lookup.PromptLookup(longest=2, shortest=2))
     return Combined(drafters)

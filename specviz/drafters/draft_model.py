@@ -17,7 +17,7 @@ from specviz.sampling import Chance, Guess, sureness
 
 NAME = "draft model"
 SUMMARY = "A smaller model of the same kind guesses the next tokens, one at a time."
-ORDER = 0
+ORDER = 1
 
 
 class DraftModel(Drafter):

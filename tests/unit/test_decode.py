@@ -463,7 +463,14 @@ def test_a_recurrent_model_is_refused_with_the_reason():
 
 def test_pairs_without_a_draft_offer_prompt_lookup_only():
     assert drafters.names(pair(None)) == ["prompt lookup"]
-    assert drafters.names(pair(noisy())) == ["draft model", "prompt lookup"]
+    assert drafters.names(pair(noisy())) == ["combined", "draft model", "prompt lookup"]
+    assert drafters.names(pair(noisy(), **extras())) == [
+        "combined",
+        "draft model",
+        "feature draft",
+        "prompt lookup",
+        "retrieval",
+    ]
     with pytest.raises(ValueError, match="choose one of prompt lookup"):
         start(Settings(), None, "draft model")
 
