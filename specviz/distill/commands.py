@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,18 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from specviz.datastore import END
 from specviz.distill.corpus import ANSWER_TEMPERATURES, read_template, write_corpus
-from specviz.distill.evaluation import GreedyText, cached_greedy_texts, evaluate, greedy_texts
+from specviz.distill.evaluation import (
+    Acceptance,
+    GreedyText,
+    cached_greedy_texts,
+    evaluate,
+    greedy_texts,
+)
 from specviz.distill.feature import (
     FeatureTrainer,
     cut_feature_student,
     evaluate_feature,
+    load_feature_student,
     text_states,
 )
 from specviz.distill.prompts import REPORT, SELECTION
@@ -52,6 +59,7 @@ from specviz.distill.training import (
     target_states,
     train,
 )
+from specviz.feature import CONFIG
 
 TRAIN_OPTIONS = {
     "rows": "corpus rows in a step",
@@ -122,12 +130,12 @@ def build_trainer(args: argparse.Namespace, target: Any, tokenizer: Any) -> tupl
     special = [i for i in (tokenizer.bos_token_id, tokenizer.eos_token_id) if i is not None]
     sample = data.ids[:16].to(target.device)
     student: Any
-    if args.feature:
+    if args.feature and args.start:
+        student = load_feature_student(target, Path(args.start))
+        id_map = IdMap(student.ids, unknown=0)
+    elif args.feature:
         id_map = choose_ids(answers, args.vocabulary, special)
         student = cut_feature_student(target, id_map.ids, args.intermediate, sample)
-        if args.start:
-            student.restore(Path(args.start))
-            id_map = IdMap(student.ids, 0)
     elif args.start:
         student, id_map = load_draft(Path(args.start), torch.float32)
         student.train()
@@ -188,13 +196,26 @@ def store_command(args: argparse.Namespace) -> None:
     report(f"wrote {args.out}, {texts.size} tokens, {Path(args.out).stat().st_size / 1e6:.2f} MB")
 
 
-def evaluation(
-    draft: Any, id_map: Any, texts: Sequence[GreedyText], gammas: Sequence[int]
-) -> dict[str, Any]:
+Judge = Callable[[Sequence[GreedyText], int], tuple[Acceptance, list[Acceptance]]]
+
+
+def judge_of(target: Any, folder: Path, texts: Sequence[GreedyText]) -> Judge:
+    """What plays greedy rounds with the draft in ``folder``, of either kind."""
+    if (folder / CONFIG).is_file():
+        student = load_feature_student(target, folder).eval()
+        head = target.get_output_embeddings().weight[torch.tensor(student.ids)]
+        states = [text_states(target, text) for text in texts]
+        return lambda texts, gamma: evaluate_feature(student, head, states, texts, gamma)
+    draft, id_map = load_draft(folder, torch.bfloat16)
+    draft = draft.to(target.device)
+    return lambda texts, gamma: evaluate(draft, id_map, texts, gamma)
+
+
+def evaluation(judge: Judge, texts: Sequence[GreedyText], gammas: Sequence[int]) -> dict[str, Any]:
     """What `evaluate` prints: the sum and every prompt, for each gamma."""
     result: dict[str, Any] = {}
     for gamma in gammas:
-        total, each = evaluate(draft, id_map, texts, gamma)
+        total, each = judge(texts, gamma)
         prompts = [
             {"kind": text.kind, "prompt": text.prompt[:60]} | acceptance.summary()
             for text, acceptance in zip(texts, each, strict=True)
@@ -205,10 +226,10 @@ def evaluation(
 
 def evaluate_command(args: argparse.Namespace) -> None:
     target, tokenizer = load_target(args.target)
-    draft, id_map = load_draft(Path(args.draft), torch.bfloat16)
     texts = greedy_texts(target, tokenizer, REPORT, args.max_new_tokens)
     gammas = [int(gamma) for gamma in args.gamma.split(",")]
-    print(json.dumps(evaluation(draft.to(target.device), id_map, texts, gammas), indent=1))
+    judge = judge_of(target, Path(args.draft), texts)
+    print(json.dumps(evaluation(judge, texts, gammas), indent=1))
 
 
 def build_parser() -> argparse.ArgumentParser:

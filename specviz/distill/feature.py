@@ -102,12 +102,6 @@ class FeatureStudent(nn.Module):
         )
         return attention["o_proj"](mixed.transpose(1, 2).reshape(batch, length, -1))
 
-    def restore(self, folder: Path) -> None:
-        """Take the weights and ids of a saved draft with as many MLP neurons."""
-        self.load_state_dict(load_file(folder / WEIGHTS))
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        self.ids = tuple(config["ids"])
-
     def save(self, folder: Path) -> int:
         """Write feature.json and model.safetensors (bfloat16); returns the weights' bytes."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -190,6 +184,16 @@ def cut_feature_student(
     width = student.norm.weight.shape[0]
     student.norm.weight.copy_(target.model.norm.weight)
     student.fuse.weight.copy_(torch.cat((torch.zeros(width, width), torch.eye(width)), 1))
+    return student
+
+
+def load_feature_student(target: Any, folder: Path) -> FeatureStudent:
+    """The saved feature draft of ``target`` in ``folder``, in float32, to train or judge it."""
+    weights = load_file(folder / WEIGHTS)
+    config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    intermediate = weights["layer.mlp.gate_proj.weight"].shape[0]
+    student = FeatureStudent(target, config["ids"], intermediate)
+    student.load_state_dict(weights)
     return student
 
 

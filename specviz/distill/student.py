@@ -172,9 +172,10 @@ def narrow_student(
     if width % head_size:
         raise ValueError(f"the width must be a multiple of the head size, {head_size}")
     config.hidden_size = width
+    shared = config.num_key_value_heads or config.num_attention_heads
     config.num_attention_heads = width // head_size
-    config.num_key_value_heads = math.gcd(config.num_attention_heads, config.num_key_value_heads)
-    student = LlamaForCausalLM(config)
+    config.num_key_value_heads = math.gcd(config.num_attention_heads, shared)
+    student: Any = LlamaForCausalLM(config)
     kept = torch.tensor(id_map.ids)
     for own, theirs in (
         (student.get_input_embeddings(), target.get_input_embeddings()),
@@ -184,7 +185,8 @@ def narrow_student(
         directions = torch.linalg.svd(rows, full_matrices=False).Vh[:width]
         seen = rows @ directions.T
         own.weight.copy_(seen * (rows.norm() / seen.norm()))
-    return student
+    narrow: LlamaForCausalLM = student
+    return narrow
 
 
 def _cut_mlp(name: str, weight: Tensor, neurons: Tensor) -> Tensor:

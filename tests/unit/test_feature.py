@@ -19,7 +19,16 @@ from kit import (
 
 from specviz.cache import CachedModel
 from specviz.distill.evaluation import GreedyText, simulate
-from specviz.distill.feature import depth_mask, right_by_depth, text_states
+from specviz.distill.feature import (
+    FeatureTrainer,
+    cut_feature_student,
+    depth_mask,
+    load_feature_student,
+    right_by_depth,
+    text_states,
+)
+from specviz.distill.student import IdMap
+from specviz.distill.training import Data, TrainSettings, target_states
 from specviz.feature import FeatureModel, FeatureState
 from specviz.records import Settings
 
@@ -169,3 +178,57 @@ def test_a_checkpoint_of_another_target_is_refused(tmp_path):
     )
     with pytest.raises(ValueError, match="another target"):
         FeatureModel.load(tmp_path, other)
+
+
+def trainer_on(tmp_path, **settings):
+    """A trainer over text the tiny target wrote, a little of it held out."""
+    rows = [plain(Settings(max_new_tokens=22), [first, 9]).tokens for first in range(3, 27)]
+    ids = torch.tensor(rows)
+    states = target_states(target().module, ids, tmp_path / "states.npy")
+    student = cut_feature_student(target().module, range(VOCABULARY), 48, ids[:4])
+    head = target().module.lm_head.weight.detach()
+    data = Data(ids, torch.ones(ids.shape), states)
+    chosen = TrainSettings(rows=6, passes=16, held_out=4, learning_rate=1e-2, **settings)
+    return FeatureTrainer(student, head, IdMap(tuple(range(VOCABULARY)), 0), data, chosen)
+
+
+def test_training_makes_deep_guesses_likelier(tmp_path):
+    trainer = trainer_on(tmp_path, depth=3)
+    text = GreedyText("", "", tuple(PROMPT), tuple(new_ids(plain(Settings(max_new_tokens=30)))), 30)
+    states = text_states(target().module, text)
+
+    def right():
+        by_depth = right_by_depth(trainer.student, trainer.head, states, text, 3)
+        return sum(map(sum, by_depth))
+
+    before = trainer.loss(trainer.batch_rows(0)).item(), right()
+    while trainer.step < trainer.total_steps:
+        trainer.train_step()
+    assert trainer.loss(trainer.batch_rows(0)).item() < before[0] - 0.5
+    assert right() >= before[1]
+    assert 0 < trainer.held_out_overlap(4) <= 1
+
+
+def test_a_saved_student_goes_on_where_it_was(tmp_path):
+    feature_student().save(tmp_path)
+    again = load_feature_student(target().module, tmp_path)
+    assert again.ids == feature_student().ids
+    for name, weight in again.state_dict().items():
+        torch.testing.assert_close(
+            weight, feature_student().state_dict()[name], rtol=1e-2, atol=1e-2
+        )
+
+
+def test_guesses_beyond_the_first_are_trained_on_the_drafts_own_states(tmp_path):
+    """Taking the true state away from the last places changes only shallow guesses' inputs."""
+    trainer = trainer_on(tmp_path, depth=2)
+    states = torch.randn(1, 8, 32)
+    ids = torch.randint(0, VOCABULARY, (1, 8))
+    changed = states.clone()
+    changed[0, 5] += 1.0
+    with torch.no_grad():
+        first, second = trainer.student.unroll(states, ids, 2)
+        first_changed, second_changed = trainer.student.unroll(changed, ids, 2)
+    assert not torch.allclose(first[0, 5], first_changed[0, 5])
+    assert torch.allclose(second[0, 5], second_changed[0, 5], atol=1e-5)
+    assert not torch.allclose(second[0, 6], second_changed[0, 6], atol=1e-5)
