@@ -194,18 +194,22 @@ def trainer_on(tmp_path, **settings):
 
 def test_training_makes_deep_guesses_likelier(tmp_path):
     trainer = trainer_on(tmp_path, depth=3)
-    text = GreedyText("", "", tuple(PROMPT), tuple(new_ids(plain(Settings(max_new_tokens=30)))), 30)
-    states = text_states(target().module, text)
+    rows = trainer.data.ids[:8].tolist()
+    texts = [GreedyText("", "", tuple(row[:2]), tuple(row[2:]), 22) for row in rows]
+    states = [text_states(target().module, text) for text in texts]
 
     def right():
-        by_depth = right_by_depth(trainer.student, trainer.head, states, text, 3)
-        return sum(map(sum, by_depth))
+        each = [
+            right_by_depth(trainer.student, trainer.head, known, text, 3)
+            for known, text in zip(states, texts, strict=True)
+        ]
+        return [sum(sum(by_depth[depth]) for by_depth in each) for depth in range(3)]
 
     before = trainer.loss(trainer.batch_rows(0)).item(), right()
     while trainer.step < trainer.total_steps:
         trainer.train_step()
     assert trainer.loss(trainer.batch_rows(0)).item() < before[0] - 0.5
-    assert right() >= before[1]
+    assert all(after > once for after, once in zip(right(), before[1], strict=True))
     assert 0 < trainer.held_out_overlap(4) <= 1
 
 
