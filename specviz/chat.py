@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from specviz.trace import MAX_TEXT
+
 
 class PromptError(ValueError):
     """A prompt that cannot be used; the message says what to change."""
@@ -15,8 +17,11 @@ def encode(pair: Any, prompt: str, chat: bool) -> list[int]:
     With ``chat`` the prompt is a user's turn in the tokenizer's chat template, if it has one, and
     the template alone decides about BOS. Without, the text is tokenised as it stands, with the
     BOS the tokenizer itself adds. There are never two. Raises PromptError for text that is not
-    valid Unicode, is empty where nothing could start it, or leaves no room in the context.
+    valid Unicode, is empty where nothing could start it, is longer than a trace may hold, or
+    leaves no room in the context.
     """
+    if len(prompt) > MAX_TEXT:
+        raise PromptError(f"the prompt is longer than {MAX_TEXT:,} characters; shorten it")
     if any("\ud800" <= char <= "\udfff" for char in prompt):
         raise PromptError(
             "the prompt holds half a surrogate pair, which is no character; remove it"

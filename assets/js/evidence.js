@@ -1,24 +1,28 @@
 // The evidence for one decision, drawn: the test as a number line, the likeliest candidates of both
-// models, the residual, and where a copied guess came from.
+// models, and the residual.
 
 import { el } from "./dom.js";
 import { probability, visible } from "./format.js";
-import { keyAt } from "./model.js";
-import { acceptance, isGreedy, origin, rejectedOf } from "./words.js";
+import { acceptance, isGreedy, rejectedOf } from "./words.js";
 
 const ROWS = 8;
 const RESIDUAL_ROWS = 5;
 
-const inList = (rows, id) => (rows ?? []).find((row) => row[0] === id) ?? null;
+export const inList = (rows, id) => (rows ?? []).find((row) => row[0] === id) ?? null;
+
+// A resampled token shares the candidates of the rejected one.
+function placeOf(token, round) {
+  return token.fate === "resampled" ? (rejectedOf(round) ?? token) : token;
+}
 
 // p, q and u as figures. Greedy runs show the softmax, for p itself is one-hot there.
-export function numbers({ token, settings, state, verified }) {
+export function numbers({ token, round, settings, state, verified }) {
   const greedy = isGreedy(settings);
-  const p = greedy ? (inList(token.p_top, token.id)?.[2] ?? token.p) : token.p;
+  const p = greedy ? (inList(placeOf(token, round).p_top, token.id)?.[2] ?? token.p) : token.p;
   const q = greedy ? (inList(token.q_top, token.id)?.[2] ?? token.q) : token.q;
   const open = state === "drafting";
   const cells = [];
-  if (!open || verified) cells.push(number("p", "target", p));
+  if (!open || (verified && typeof p === "number")) cells.push(number("p", "target", p));
   if (token.source !== "target" && typeof q === "number") cells.push(number("q", "draft", q));
   if (!open && typeof token.u === "number") cells.push(number("u", "drawn", token.u));
   return el("dl", { class: "sv-numbers" }, ...cells);
@@ -63,7 +67,7 @@ function lineMark(kind, value, text, edge) {
 // The likeliest tokens of p and q side by side, the token itself marked. Where the place was
 // rejected, what p has beyond q is drawn on p's bar.
 export function candidates({ token, round, settings, state, verified }) {
-  const place = token.fate === "resampled" ? (rejectedOf(round) ?? token) : token;
+  const place = placeOf(token, round);
   const open = state === "drafting" && !verified;
   const p = open ? [] : (place.p_top ?? []);
   const q = place.q_top ?? [];
@@ -127,7 +131,7 @@ function candidate(row, own, withP, withQ, withResidual) {
   return el(
     "li",
     { class: "sv-candidate" + (own ? " sv-own" : "") },
-    el("span", { class: "sv-candidate-text" }, visible(row.text) || "\u00b7"),
+    el("span", { class: "sv-candidate-text", dir: "auto" }, visible(row.text) || "\u00b7"),
     el("span", { class: "sv-bars" }, ...bars),
     withP ? el("span", { class: "sv-candidate-p" }, probability(row.p)) : null,
     withQ ? el("span", { class: "sv-candidate-q" }, probability(row.q)) : null,
@@ -179,62 +183,9 @@ function residualRow(text, value, drawn) {
   return el(
     "li",
     { class: "sv-candidate" + (drawn ? " sv-own" : "") },
-    el("span", { class: "sv-candidate-text" }, visible(text) || "\u00b7"),
+    el("span", { class: "sv-candidate-text", dir: "auto" }, visible(text) || "\u00b7"),
     el("span", { class: "sv-bars" }, bar("residual", value, 0)),
     el("span", { class: "sv-candidate-p" }, probability(value)),
     el("span", { class: "sv-candidate-q" }, drawn ? "drawn" : ""),
   );
-}
-
-// The places a copied guess came from, in prompt and output together: the n-gram that matched
-// stands at start..end - 1, the token it gave at `from`. Null for a token that was not copied.
-export function sourceOf({ token, index }) {
-  if (typeof token.copied_from !== "number") return null;
-  const end = token.copied_from - index;
-  return { from: token.copied_from, start: end - (token.matched ?? 0), end };
-}
-
-// That stretch of text, with a few tokens around it.
-export function copied(found, model) {
-  const source = sourceOf(found);
-  if (!source) return null;
-  const { round } = found;
-  const prompt = model.start?.prompt_tokens ?? [];
-  const last = Math.min(source.from + 4, prompt.length + round.position - 1);
-  const quoted = el("p", { class: "sv-source", dir: "auto" });
-  for (let i = Math.max(0, source.start - 4); i <= last; i += 1) {
-    const text =
-      i < prompt.length ? prompt[i][1] : outputText(model.lanes[round.lane], i - prompt.length);
-    quoted.append(el("span", { class: sourceClass(source, i) }, text));
-  }
-  const where = source.from < prompt.length ? "from the prompt" : "from the text so far";
-  return el(
-    "div",
-    { class: "sv-copied" },
-    el("h4", {}, "Copied " + where),
-    quoted,
-    el("p", { class: "sv-muted" }, origin(found)),
-  );
-}
-
-function sourceClass({ from, start, end }, place) {
-  if (place === from) return "sv-source-hit";
-  return place >= start && place < end ? "sv-source-match" : null;
-}
-
-function outputText(lane, position) {
-  const [, round, index] = (keyAt(lane, position) ?? "").split(":");
-  return lane.rounds[round]?.tokens[index]?.text ?? "";
-}
-
-// The tokens of the lane itself that a guess was copied from: [key, class].
-export function sourceKeys(found, model) {
-  const source = sourceOf(found);
-  const before = model.start?.prompt_tokens?.length ?? 0;
-  if (!source) return [];
-  const places = [source.from];
-  for (let i = source.start; i < source.end; i += 1) places.push(i);
-  return places
-    .filter((place) => place >= before)
-    .map((place) => [keyAt(model.lanes[found.lane], place - before), sourceClass(source, place)]);
 }

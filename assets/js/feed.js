@@ -1,41 +1,41 @@
-// Cumulative JSON lines -> events. Only what is new is parsed; a text that does not continue the
-// last one is a new run.
+// JSON lines -> events. Only what is new is parsed; a text that does not continue the last one is
+// a new run.
 
 import { applyEvent, resetModel } from "./model.js";
 
 export function createFeed(model) {
-  let seen = "";
-  let consumed = 0;
+  let seen = ""; // the whole text so far, where it comes whole
+  let rest = ""; // a last line that is not complete yet
 
-  // Returns {reset, events}: whether a new run began, and how many events were applied.
-  return function feed(value) {
-    const text = typeof value === "string" ? value : "";
-    if (text === seen) return { reset: false, events: 0 };
-    const reset = !text.startsWith(seen);
+  // The text of a run so far; an empty one clears the stage. Returns {reset, events}: whether a
+  // new run began, and how many events were applied.
+  function feed(text) {
+    const reset = text === "" || !text.startsWith(seen);
     if (reset || seen === "") {
-      consumed = 0;
+      rest = "";
       resetModel(model);
     }
-    const startsBefore = model.start;
+    const fresh = reset ? text : text.slice(seen.length);
     seen = text;
-    const events = consume(text);
-    return { reset: reset || model.start !== startsBefore, events };
-  };
-
-  function consume(text) {
-    let events = 0;
-    while (consumed < text.length) {
-      const newline = text.indexOf("\n", consumed);
-      const end = newline < 0 ? text.length : newline;
-      const line = text.slice(consumed, end).trim();
-      if (line && !apply(line, newline >= 0)) break;
-      if (line) events += 1;
-      consumed = newline < 0 ? end : end + 1;
-    }
-    return events;
+    const result = append(fresh);
+    return { reset: reset || result.reset, events: result.events };
   }
 
-  // A last line without its newline may still be growing: leave it for the next feed.
+  // Text that continues the run.
+  function append(text) {
+    const startBefore = model.start;
+    const lines = (rest + text).split("\n");
+    rest = lines.pop();
+    let events = 0;
+    for (const line of lines) if (line.trim() && apply(line, true)) events += 1;
+    if (rest.trim() && apply(rest, false)) {
+      events += 1;
+      rest = "";
+    }
+    return { reset: model.start !== startBefore, events };
+  }
+
+  // A last line without its newline may still be growing: leave it for the next time.
   function apply(line, isWhole) {
     let event;
     try {
@@ -49,4 +49,6 @@ export function createFeed(model) {
     applyEvent(model, event);
     return true;
   }
+
+  return { feed, append };
 }

@@ -40,6 +40,14 @@ export function probability(value) {
   return value >= 0.1 ? value.toFixed(2) : Number(value.toPrecision(2)).toString();
 }
 
+// A probability as a newcomer reads it: "62 in 100".
+export function inHundred(value) {
+  if (!known(value)) return DASH;
+  if (value < 0.01) return value === 0 ? "0 in 100" : "less than 1 in 100";
+  if (value > 0.99 && value < 1) return "more than 99 in 100";
+  return Math.round(value * 100) + " in 100";
+}
+
 // Two numbers with as many decimals as it takes to tell them apart.
 export function apart(a, b) {
   for (let digits = 2; digits < 6; digits += 1) {
@@ -51,7 +59,14 @@ export function apart(a, b) {
 // A token as people can see it: quoted, with its invisible characters drawn.
 export function quote(text) {
   if (text === "") return "(part of a character)";
-  return "'" + visible(text) + "'";
+  return isolated("'" + visible(text) + "'");
+}
+
+// Right-to-left text must not reorder the sentence it is quoted in.
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
+
+function isolated(text) {
+  return RIGHT_TO_LEFT.test(text) ? "\u2068" + text + "\u2069" : text;
 }
 
 export function visible(text) {

@@ -2,22 +2,24 @@
 
 import { el } from "./dom.js";
 import { count, milliseconds, probability } from "./format.js";
-import { candidates, copied, numberLine, numbers, residual } from "./evidence.js";
-import { keyOf } from "./model.js";
+import { copied } from "./copied.js";
+import { candidates, numberLine, numbers, residual } from "./evidence.js";
+import { createWhatIf } from "./whatifpanel.js";
 import { FATES, nameOf, verdict } from "./words.js";
 
-export function createInspector(root, { model, playhead, selection, find, actions }) {
+export function createInspector(root, { model, playhead, selection, look, actions }) {
   const panel = root.querySelector(".sv-inspector");
+  const evidence = el("div", { class: "sv-evidence" });
+  const whatIf = createWhatIf();
+  panel.append(evidence, whatIf.element);
   let shown = null;
 
   function render(frame) {
-    const chosen = selection.active();
-    const decision = chosen || !frame.resting ? null : frame.decision;
-    const key = chosen ?? restingKey(decision);
-    const found = key ? find(key) : null;
+    const { found, decision } = look(frame);
     const state = [
-      key,
+      found?.key,
       decision?.kind,
+      decision?.round.index,
       found?.state,
       found?.verified,
       selection.pinned() !== null,
@@ -25,7 +27,8 @@ export function createInspector(root, { model, playhead, selection, find, action
     ].join("|");
     if (state === shown) return;
     shown = state;
-    panel.replaceChildren(...content(found, decision, frame));
+    evidence.replaceChildren(...content(found, decision, frame));
+    whatIf.render(isDecided(found) ? found : null);
   }
 
   function content(found, decision, frame) {
@@ -72,17 +75,19 @@ export function createInspector(root, { model, playhead, selection, find, action
 
   return {
     render,
+    toggleWhatIf: whatIf.toggle,
     reset() {
       shown = null;
     },
   };
 }
 
-// With nothing chosen: the last decision while paused; nothing while the text runs.
-function restingKey(decision) {
-  if (!decision || decision.token === null) return null;
-  return keyOf(decision.round, decision.token);
+// What if can be asked: the verdict is on screen, and no later one of its round is hidden.
+function isDecided(found) {
+  return found?.lane === "speculative" && !found.round.veiled && isFate(found.state);
 }
+
+const isFate = (state) => state !== null && state !== "drafting";
 
 function hint(frame) {
   const text =

@@ -14,11 +14,13 @@ export function createLaneView(root) {
   const box = root.querySelector(".sv-text");
   const scroller = root.querySelector(".sv-scroll");
   let rounds = []; // the round spans built so far
+  let newest = null; // the round the last of them shows
   let chunks = []; // {element, from, to}: rounds from..to - 1
   let shown = { full: 0, steps: 0 };
   let visible = 0;
   let lastToken = null;
   let stick = true;
+  let grown = false;
   let cutDone = false;
 
   scroller.addEventListener("scroll", () => {
@@ -33,6 +35,7 @@ export function createLaneView(root) {
   function reset() {
     box.replaceChildren();
     rounds = [];
+    newest = null;
     chunks = [];
     shown = { full: 0, steps: 0 };
     visible = 0;
@@ -41,18 +44,30 @@ export function createLaneView(root) {
   }
 
   function build(round) {
-    const span = el("span", { class: "sv-round" });
-    round.tokens.forEach((token, i) => {
-      span.append(tokenSpan(token, keyOf(round, i)));
-    });
     if (startsChunk(round)) {
       const element = el("span", { class: "sv-chunk" });
       chunks.push({ element, from: round.index, to: round.index });
       box.append(element);
     }
+    const span = el("span", { class: "sv-round" });
+    fill(span, round);
     chunks.at(-1).element.append(span);
     chunks.at(-1).to = rounds.push(span);
+  }
+
+  function fill(span, round) {
+    span.replaceChildren(...round.tokens.map((token, i) => tokenSpan(token, keyOf(round, i))));
+    newest = round;
     lastToken = round.tokens.at(-1) ?? null;
+  }
+
+  // While verdicts are being guessed a round is known bit by bit.
+  function refill(lane) {
+    const round = lane.rounds[rounds.length - 1];
+    if (!round || round === newest) return;
+    fill(rounds.at(-1), round);
+    settle(round, null);
+    if (shown.full === round.index) shown = { full: round.index, steps: 0 };
   }
 
   function startsChunk(round) {
@@ -76,6 +91,7 @@ export function createLaneView(root) {
   function render(lane, { full, steps }) {
     const need = steps > 0 ? full + 1 : full;
     const limit = performance.now() + BUILD_MS;
+    refill(lane);
     while (rounds.length < need) {
       if (performance.now() > limit) break;
       build(lane.rounds[rounds.length]);
@@ -93,7 +109,13 @@ export function createLaneView(root) {
     reveal(steps > 0 ? full + 1 : full);
     if (steps > 0) settle(lane.rounds[full], steps);
     shown = { full, steps };
-    if (stick) scroller.scrollTop = scroller.scrollHeight;
+    grown = true;
+  }
+
+  // Reading a height makes the browser lay out at once: last, when all of a frame is written.
+  function toNewest() {
+    if (grown && stick) scroller.scrollTop = scroller.scrollHeight;
+    grown = false;
   }
 
   // Within the chunk that the playhead is in single rounds are hidden; beyond it whole chunks.
@@ -125,6 +147,7 @@ export function createLaneView(root) {
     box,
     reset,
     render,
+    toNewest,
     span: (round, i) => rounds[round]?.children[i] ?? null,
     roundSpan: (round) => rounds[round] ?? null,
     shownRounds: () => visible,

@@ -1,6 +1,15 @@
-// The page's way in: window.specviz.mountStage(element, options) -> {feed}.
+// The page's way in: window.specviz.mountStage(element, options) -> {feed, append, ...}, and
+// createFollower(stage, read), which keeps a stage fed while a run goes on.
 
+import { stopStrayFrames } from "./calm.js";
+import { mountDiagnosis } from "./diagnosis.js";
+import { createFollower } from "./follow.js";
+import { mountLaw } from "./lossless.js";
+import { mountProof } from "./proofs.js";
 import { createStage } from "./stage.js";
+import { mountSweep } from "./sweep.js";
+import { mountTheory } from "./theory.js";
+import { copyLink, mountTraces, savePicture } from "./traces.js";
 
 const mounted = new WeakMap();
 
@@ -11,5 +20,7 @@ function mountStage(element, options = {}) {
   return mounted.get(root);
 }
 
-window.specviz = { ...window.specviz, mountStage };
+const tabs = { mountDiagnosis, mountSweep, mountTheory, mountLaw, mountProof, mountTraces };
+const others = { createFollower, stopStrayFrames, savePicture, copyLink };
+window.specviz = { ...window.specviz, mountStage, ...tabs, ...others };
 window.dispatchEvent(new Event("specviz-ready"));

@@ -31,6 +31,7 @@ export function resetModel(model) {
     ordered: [], // rounds of both lanes, as they arrived
     settledAt: [], // for each of those, the time by which it and all before it had ended
     seconds: 0, // the longest lane so far
+    veiled: false, // what follows is held back, while verdicts are being guessed
   });
 }
 
@@ -95,6 +96,7 @@ function addRound(model, lane, plain, figures) {
     index: lane.rounds.length,
     position: lane.tokens,
     tokens,
+    gamma: plain.gamma ?? null, // how many could have been drafted, where that was recorded
     drafted: drafted.length,
     tested: drafted.filter((token) => token.fate !== "discarded").length,
     accepted: drafted.filter((token) => token.fate === "accepted").length,

@@ -1,22 +1,10 @@
-// Presentation mode and the sheet of keys. Both answer to keys anywhere on the page, as a speaker
-// has no patience for focus, but never while something is being typed.
+// Presentation mode: the stream, the headline and the inspector, large, over everything else.
 
-import { el } from "./dom.js";
-
-const KEYS = [
-  [["space"], "play or pause"],
-  [["\u2190", "\u2192"], "previous and next round"],
-  [[",", "."], "previous and next decision"],
-  [["home", "end"], "to the start, to the end"],
-  [["tab"], "to the text; arrows then go from token to token"],
-  [["enter"], "pin the token"],
-  [["esc"], "unpin, close, leave"],
-  [["P"], "presentation: the stream, the headline and the inspector, large"],
-  [["?"], "this sheet"],
-];
+import { fillSheet } from "./keys.js";
 
 export function createPresentation(root, { actions }) {
   const sheet = fillSheet(root.querySelector(".sv-sheet"));
+  const isOn = () => root.classList.contains("sv-present");
 
   // The top layer is above whatever the page around the stage does with stacking.
   function enter() {
@@ -35,40 +23,27 @@ export function createPresentation(root, { actions }) {
     actions.refresh();
   }
 
-  const isOn = () => root.classList.contains("sv-present");
-  const toggle = () => (isOn() ? leave() : enter());
+  function toggle() {
+    if (isOn()) leave();
+    else enter();
+  }
+
+  function toggleSheet() {
+    if (sheet.open) return sheet.close();
+    sheet.showModal();
+    sheet.scrollTop = 0; // the focus is at its end, on Close
+  }
 
   root.querySelector(".sv-present-button").addEventListener("click", toggle);
-  root.querySelector(".sv-sheet-button").addEventListener("click", () => sheet.showModal());
-  document.addEventListener("keydown", (event) => {
-    if (event.altKey || event.ctrlKey || event.metaKey || event.defaultPrevented) return;
-    if (isTyping(event.target) || !isShown(root)) return;
-    if (event.key === "p" || event.key === "P") toggle();
-    else if (event.key === "?") sheet.open ? sheet.close() : sheet.showModal();
-    else if (event.key === "Escape" && isOn() && !sheet.open) leave();
-  });
-}
+  root.querySelector(".sv-sheet-button").addEventListener("click", toggleSheet);
 
-function isTyping(target) {
-  return (
-    target instanceof Element &&
-    target.closest("input:not([type=range]), textarea, select, [contenteditable=true]") !== null
-  );
-}
-
-const isShown = (root) => root.getClientRects().length > 0;
-
-function fillSheet(sheet) {
-  const rows = KEYS.flatMap(([keys, meaning]) => [
-    el("dt", {}, ...keys.map((key) => el("kbd", {}, key))),
-    el("dd", {}, meaning),
-  ]);
-  const close = el(
-    "button",
-    { type: "button", class: "sv-quiet sv-sheet-close", onclick: () => sheet.close() },
-    "Close",
-  );
-  sheet.append(el("h3", {}, "Keys"), el("dl", { class: "sv-keys" }, ...rows), close);
-  sheet.addEventListener("click", (event) => event.target === sheet && sheet.close());
-  return sheet;
+  return {
+    toggle,
+    toggleSheet,
+    leave() {
+      const was = isOn();
+      if (was) leave();
+      return was;
+    },
+  };
 }

@@ -34,7 +34,7 @@ export function createStream(root, context) {
       if (lane) whole = view.render(lane, playhead.position(lane)) && whole;
       renderHead(parts[name], name, lane, frame);
       const some = Boolean(lane && lane.rounds.length > 0);
-      setText(parts[name].empty, some ? "" : emptyText(frame, name));
+      setText(parts[name].empty, some || model.veiled ? "" : emptyText(frame, name));
       setHidden(parts[name].copy, !some);
     }
     return whole;
@@ -51,6 +51,10 @@ export function createStream(root, context) {
     setText(part.state, lane ? laneState(lane, playhead, frame) : "");
   }
 
+  function toNewest() {
+    for (const view of Object.values(views)) view.toNewest();
+  }
+
   function light(key, name, on) {
     const span = spanOf(views, key);
     if (span) span.classList.toggle(name, on);
@@ -58,6 +62,7 @@ export function createStream(root, context) {
 
   return {
     render,
+    toNewest,
     light,
     span: (key) => spanOf(views, key),
     view: (name) => views[name],

@@ -4,6 +4,9 @@
 import { setAttr, setHidden, setText } from "./dom.js";
 import { milliseconds } from "./format.js";
 import { isReplay, leadLane, tellingKey, upperBound } from "./model.js";
+import { createRecorder } from "./recorder.js";
+import { framed, saveButtons } from "./save.js";
+import { niceStep } from "./scale.js";
 import { readTheme } from "./theme.js";
 
 const LANE = 24;
@@ -22,7 +25,12 @@ export function createTimeline(root, { model, playhead, actions, selection }) {
   let width = 0;
   let wholeRun = null; // null until someone chooses: then what fits
   let drawn = "";
+  let seen = false;
 
+  new IntersectionObserver((entries) => {
+    seen = entries.at(-1).isIntersecting;
+    if (seen) actions.refresh();
+  }).observe(canvas);
   new ResizeObserver(() => {
     width = canvas.clientWidth;
     redraw();
@@ -31,6 +39,8 @@ export function createTimeline(root, { model, playhead, actions, selection }) {
     wholeRun = !showsWhole();
     redraw();
   });
+  const title = "Where the time goes";
+  zoom.after(saveButtons(picture, title, "specviz-time"));
   canvas.addEventListener("click", (event) => {
     const spot = locate(event);
     if (spot) actions.seek(spot.time);
@@ -87,7 +97,7 @@ export function createTimeline(root, { model, playhead, actions, selection }) {
       active,
       model.ordered.length,
     ].join();
-    if (state === drawn || width === 0) return;
+    if (state === drawn || width === 0 || !(seen || frame.resting)) return;
     drawn = state;
     setText(zoom, range && showsWhole() ? "Close up" : "Whole run");
     setHidden(zoom, !range);
@@ -95,10 +105,21 @@ export function createTimeline(root, { model, playhead, actions, selection }) {
     setAttr(canvas, "aria-label", describe(frame.decision));
   }
 
+  const heightNow = () => TOP + (Object.keys(model.lanes).length || 2) * (LANE + GAP) + AXIS;
+
   function draw(range, active) {
+    paint(fit(canvas, width, heightNow()), range, active);
+  }
+
+  function picture() {
+    const recorder = createRecorder(width, heightNow(), canvas.getContext("2d"));
+    paint(recorder, windowOf(), "");
+    return framed(recorder.root, title, getComputedStyle(root));
+  }
+
+  function paint(context, range, active) {
     const lanes = Object.values(model.lanes);
-    const height = TOP + (lanes.length || 2) * (LANE + GAP) + AXIS;
-    const context = fit(canvas, width, height);
+    const height = heightNow();
     const x = (time) =>
       GUTTER +
       ((time - (range?.from ?? 0)) / ((range?.to ?? 1) - (range?.from ?? 0))) * axisWidth();
@@ -154,7 +175,7 @@ export function createTimeline(root, { model, playhead, actions, selection }) {
     context.fillRect(left, y, middle - left, LANE);
     context.fillStyle = speculative ? theme.target : theme.edge;
     context.fillRect(middle, y, Math.max(right - middle - gap, 0.5), LANE);
-    if (right - middle > 24 && speculative) {
+    if (right - middle > 24 && speculative && !round.veiled) {
       context.fillStyle = theme.surface;
       context.font = "600 12px " + theme.font;
       context.textAlign = "center";
@@ -211,11 +232,6 @@ function drawAxis(context, theme, range, x, y) {
     context.textAlign = at < half ? "left" : at > x(range.to) - half ? "right" : "center";
     context.fillText(label, at, y + 16);
   }
-}
-
-export function niceStep(rough) {
-  const power = 10 ** Math.floor(Math.log10(rough));
-  return power * [1, 2, 5, 10].find((m) => m * power >= rough);
 }
 
 function tick(value, step) {

@@ -5,17 +5,7 @@ import { el, setAttr, setHidden, setText } from "./dom.js";
 import { RATES } from "./clock.js";
 import { leadLane } from "./model.js";
 
-const KEYS = {
-  " ": "toggle",
-  ArrowLeft: "previous",
-  ArrowRight: "next",
-  Home: "start",
-  End: "end",
-  ",": "previousStep",
-  ".": "nextStep",
-};
-
-export function createTransport(root, { model, playhead, actions }) {
+export function createTransport(root, { model, playhead, actions, predict }) {
   const bar = root.querySelector(".sv-transport");
   const scrubber = bar.querySelector(".sv-scrubber");
   const time = bar.querySelector(".sv-time");
@@ -31,7 +21,6 @@ export function createTransport(root, { model, playhead, actions }) {
   }
   speed.value = "1";
   speed.addEventListener("change", () => actions.setRate(Number(speed.value)));
-  root.addEventListener("keydown", (event) => onKey(event, actions));
 
   function render(frame) {
     const moving = frame.moving;
@@ -47,7 +36,8 @@ export function createTransport(root, { model, playhead, actions }) {
     scrubber.style.setProperty("--sv-done", (share * 100).toFixed(2) + "%");
     setText(time, playhead.time.toFixed(2) + " / " + model.seconds.toFixed(2) + " s");
     setAttr(scrubber, "aria-valuetext", spoken(model, playhead));
-    setHidden(catchUp, playhead.following || frame.complete || none);
+    if (speed.value !== String(playhead.rate)) speed.value = String(playhead.rate);
+    setHidden(catchUp, playhead.following || frame.complete || none || predict.state.on);
   }
 
   return { render };
@@ -80,15 +70,4 @@ function spoken(model, playhead) {
     " of " +
     lead.rounds.length
   );
-}
-
-function onKey(event, actions) {
-  if (event.altKey || event.ctrlKey || event.metaKey || event.defaultPrevented) return;
-  const shifted = event.shiftKey && event.key.startsWith("Arrow");
-  const name = KEYS[event.key] && (shifted ? KEYS[event.key] + "Step" : KEYS[event.key]);
-  const target = event.target;
-  if (!name || target.closest("input, select, textarea")) return;
-  if (event.key === " " && target.closest("button")) return;
-  event.preventDefault();
-  actions[name]();
 }

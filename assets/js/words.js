@@ -1,6 +1,7 @@
 // The sentences: why a token was kept or thrown away, in the run's own numbers.
 
 import { apart, count, probability, quote } from "./format.js";
+import { sourceWords } from "./sources.js";
 
 export const FATES = {
   accepted: {
@@ -46,8 +47,9 @@ export function acceptance(token) {
   return token.q === 0 ? 1 : Math.min(1, token.p / token.q);
 }
 
+// The threshold of Settings.greedy in specviz/records.py.
 export function isGreedy(settings) {
-  return !settings || !settings.temperature;
+  return !settings || !(settings.temperature >= 1e-4);
 }
 
 // What the target would have chosen here: the likeliest candidate recorded, or null.
@@ -70,14 +72,20 @@ export function verdict(found) {
   return write ? write(found, isGreedy(found.settings)) : "";
 }
 
+const COPIES = {
+  "prompt lookup": " is copied from earlier in the text.",
+  retrieval: " is what followed these words in text the target wrote before.",
+};
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
 function openSentence({ token, verified }) {
-  const guess =
-    token.source === "prompt lookup"
-      ? nameOf(token) + " is copied from earlier in the text."
-      : "The draft guesses " +
-        nameOf(token) +
-        (typeof token.q === "number" && token.q < 1 ? " with q " + probability(token.q) : "") +
-        ".";
+  const guess = COPIES[token.source]
+    ? nameOf(token) + COPIES[token.source]
+    : capital(sourceWords(token).subject) +
+      " guesses " +
+      nameOf(token) +
+      (typeof token.q === "number" && token.q < 1 ? " with q " + probability(token.q) : "") +
+      ".";
   return (
     guess +
     (verified
@@ -147,17 +155,10 @@ function withP(token, place = token) {
 
 function greedyTest({ token }) {
   const first = firstChoice(token);
-  const guess = token.source === "prompt lookup" ? "the copied guess" : "the draft";
+  const source = sourceWords(token);
   if (token.fate === "accepted") {
     const choice = first && first[0] === token.id ? named(first) : withP(token);
-    return (
-      "The target's first choice is " +
-      choice +
-      "; " +
-      guess +
-      (guess === "the draft" ? " guessed" : " is") +
-      " the same: accepted."
-    );
+    return "The target's first choice is " + choice + "; " + source.same + ": accepted.";
   }
   if (!first || first[0] === token.id)
     return nameOf(token) + " is not the target's first choice: rejected.";
@@ -167,8 +168,7 @@ function greedyTest({ token }) {
     "The target's first choice is " +
     named(first) +
     "; " +
-    guess +
-    (guess === "the draft" ? " guessed " : " is ") +
+    source.other +
     nameOf(token) +
     tail +
     ": rejected."
@@ -184,7 +184,8 @@ function sampledTest({ token }) {
         nameOf(token) +
         " " +
         probability(token.p)
-      : "The draft gave " +
+      : capital(sourceWords(token).subject) +
+        " gave " +
         nameOf(token) +
         " " +
         probability(token.q) +
@@ -246,6 +247,7 @@ export function roundSummary(round) {
 export function stepSummary({ round, kind, token }) {
   const name = token === null ? "" : nameOf(round.tokens[token]);
   if (kind === "draft") return "Drafted " + name;
+  if (kind === "question") return "Kept or thrown away: " + name;
   if (kind === "verify")
     return "One target call scores " + count(round.drafted, "guess", "guesses");
   return name + " " + FATES[round.tokens[token].fate].name;

@@ -1,4 +1,4 @@
-"""The command line: ``python -m specviz run | replay | pairs | fetch``.
+"""The command line: ``python -m specviz run | replay | bench | check | export | pairs | fetch``.
 
 torch is imported by the commands that compute, once their arguments have been checked.
 Exit status: 0, 1 when something failed, 2 for bad input (one line on stderr), 130 after Ctrl-C.
@@ -17,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
 
+from specviz.cli import bench, check, export
 from specviz.cli.run import run_command
 from specviz.cli.terminal import (
     Failure,
@@ -82,6 +83,9 @@ def parser() -> argparse.ArgumentParser:
     pairs.set_defaults(command=pairs_command)
     fetch = commands.add_parser("fetch", help="fetch and prepare the embedded model")
     fetch.set_defaults(command=fetch_command)
+    bench.add_arguments(commands.add_parser("bench", help="measure a grid of drafts and settings"))
+    check.add_arguments(commands.add_parser("check", help="prove that nothing is lost"))
+    export.add_arguments(commands.add_parser("export", help="a trace as HTML, SVG, PNG or CSV"))
     return top
 
 

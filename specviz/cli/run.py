@@ -25,9 +25,9 @@ from specviz.cli.terminal import (
     to_json,
 )
 from specviz.records import Settings, Trace
-from specviz.trace import dump_trace
+from specviz.trace import MAX_TEXT, dump_trace
 
-MAX_PROMPT_BYTES = 10_000_000
+MAX_PROMPT_BYTES = 4 * MAX_TEXT
 FIGURES = (
     "tokens",
     "target_calls",
@@ -214,8 +214,16 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 def _prompt(options: argparse.Namespace) -> str:
     """The prompt; of a file or standard input, one newline at the very end is not part of it."""
+    text, source = _prompt_text(options)
+    if len(text) > MAX_TEXT:
+        raise UsageError(f"{source} is longer than {MAX_TEXT:,} characters; shorten it")
+    return text
+
+
+def _prompt_text(options: argparse.Namespace) -> tuple[str, str]:
+    """The prompt, and what to call the place it came from."""
     if options.prompt_file is None and options.prompt != "-":
-        return options.prompt
+        return options.prompt, "the prompt"
     if options.prompt_file is None:
         data, source = sys.stdin.buffer.read(MAX_PROMPT_BYTES + 1), "standard input"
     else:
@@ -223,6 +231,6 @@ def _prompt(options: argparse.Namespace) -> str:
     if len(data) > MAX_PROMPT_BYTES:
         raise UsageError(f"{source} is larger than {MAX_PROMPT_BYTES // 1_000_000} MB; shorten it")
     try:
-        return data.decode("utf-8").replace("\r\n", "\n").removesuffix("\n")
+        return data.decode("utf-8").replace("\r\n", "\n").removesuffix("\n"), source
     except UnicodeDecodeError as error:
         raise UsageError(f"{source} is not UTF-8 text (byte {error.start})") from None

@@ -11,13 +11,17 @@ import gradio as gr
 from specviz import drafters
 from specviz.race import replay_events
 from specviz.trace import load_trace
-from specviz.ui import about, api
+from specviz.ui import about, api, links, theory
 from specviz.ui.controls import OTHER
 from specviz.ui.elements import ASSETS, Choice
 from specviz.ui.explore import Explore, lines
+from specviz.ui.idle import calm_queue
 from specviz.ui.loading import Shelf
+from specviz.ui.lossless import Lossless
 from specviz.ui.session import Races
+from specviz.ui.sweep import SweepTab
 from specviz.ui.theme import TOGGLE_JS, launch_options, serve_assets
+from specviz.ui.traces import Traces
 from specviz.ui.worker import Turns
 
 __all__ = ["build", "launch_options"]
@@ -42,11 +46,14 @@ def build(
         own_shelf, own_pairs, gamma = _own()
         shelf, pairs = shelf or own_shelf, pairs or own_pairs
     serve_assets()
-    shown = ""
-    if first is not None and first.exists():
-        shown = lines(replay_events(load_trace(first.read_bytes())))
     races, turns = Races(), Turns()
     tab = Explore(shelf, [*pairs, OTHERS], races, turns)
+    sweep = SweepTab(shelf, pairs, turns)
+    shown = ""
+    if first is not None and first.exists():
+        trace = load_trace(first.read_bytes())
+        shown = lines(replay_events(trace))
+        tab.diagnosis.begin_with(trace)
     choices = [choice for choice, _, _ in (*pairs, OTHERS)]
     with gr.Blocks(
         title="specviz", analytics_enabled=False, delete_cache=(600, 3600), fill_width=True
@@ -55,10 +62,26 @@ def build(
         with gr.Tabs(elem_id="tabs"):
             with gr.Tab("Explore", id="explore"):
                 tab.draw(choices, _drafters(), gamma, shown)
+            with gr.Tab("Sweep", id="sweep"):
+                sweep.draw()
+            with gr.Tab("Theory", id="theory"):
+                point = theory.draw(tab.diagnosis.point)
+            lossless = Lossless(shelf, tab.pairs, turns, tab.controls)
+            with gr.Tab("Lossless", id="lossless-tab"):
+                lossless.draw()
+            traces = Traces(races, tab.controls, tab.pairs)
+            with gr.Tab("Traces", id="traces-tab"):
+                traces.draw()
             with gr.Tab("About", id="about"):
                 about.draw()
         tab.wire(page)
+        lossless.wire(page)
+        traces.wire(page)
+        links.wire(page, tab.controls, tab.link, tab.pairs, list(_drafters()))
+        tab.diagnosis.wire(tab.rests, tab.open, tab.controls, point)
+        sweep.wire(page)
         api.expose(shelf, pairs, turns)
+    calm_queue(page)
     tab.loading.begin()
     return page
 

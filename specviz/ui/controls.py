@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import gradio as gr
 from gradio.components import Component
 
+from specviz.prompts import Prompt, built_in
 from specviz.records import Settings, SettingsError
 from specviz.ui.elements import Choice, pair_select
 
-PROMPTS = Path(__file__).parents[2] / "assets" / "prompts.json"
 OTHER = "other"
 Baseline = Literal["measure", "reuse", "off"]
 GAMMA = (1, 16)
@@ -139,9 +138,9 @@ def main_controls(
 ) -> dict[str, Component]:
     """Draw what everybody uses into the column that is open; the components by field name.
     ``drafters`` are names with a sentence on each."""
-    examples = json.loads(PROMPTS.read_text(encoding="utf-8"))
+    examples = [prompt for prompt in built_in() if prompt.example]
     prompt = gr.Textbox(
-        value=examples[0]["prompt"],
+        value=examples[0].text,
         label="Prompt",
         placeholder="Write something for the model to answer, or pick an example below.",
         lines=3,
@@ -184,12 +183,12 @@ def main_controls(
     }
 
 
-def _chips(examples: list[dict[str, str]], prompt: gr.Textbox) -> None:
+def _chips(examples: Sequence[Prompt], prompt: gr.Textbox) -> None:
     """One button an example. They work in the browser alone."""
     with gr.Row(elem_id="examples"):
         for example in examples:
-            chip = gr.Button(example["kind"], size="sm", elem_classes="chip")
-            chip.click(None, None, prompt, js=f"() => {json.dumps(example['prompt'])}")
+            chip = gr.Button(example.example, size="sm", elem_classes="chip")
+            chip.click(None, None, prompt, js=f"() => {json.dumps(example.text)}")
 
 
 def more_controls() -> dict[str, Component]:

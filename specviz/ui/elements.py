@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,11 @@ ASSETS = Path(__file__).parents[2] / "assets"
 STAGE_JS = """
 const mount = () => {
   const stage = window.specviz.mountStage(element, { definitions: props.definitions });
-  const feed = () => stage.feed(props.value || "");
-  watch("value", feed);
-  feed();
+  const show = window.specviz.createFollower(stage, server.news);
+  watch("value", () => show(props.value || ""));
+  show(props.value || "");
   element.dataset.mounted = "";
+  window.specviz.stopStrayFrames(() => !stage.playhead.playing);
 };
 if (window.specviz) mount();
 else window.addEventListener("specviz-ready", mount, { once: true });
@@ -81,15 +82,18 @@ class Choice:
     why: str = ""
 
 
-def stage(value: str = "") -> gr.HTML:
-    """The token stream and all around it. The value is a race as JSON lines."""
+def stage(value: str, news: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]) -> gr.HTML:
+    """The token stream and all around it. The value is a whole race as JSON lines, or names one
+    to follow (``following.order``), for which the page then asks ``news``."""
     template = (ASSETS / "stage.html").read_text(encoding="utf-8")
-    return _element(value, template, STAGE_JS, "stage", definitions=DEFINITIONS)
+    return element(
+        value, template, STAGE_JS, "stage", definitions=DEFINITIONS, server_functions=[news]
+    )
 
 
 def status_line(value: str) -> gr.HTML:
     """One line under the buttons: what the page does, and why a control cannot be used."""
-    return _element(value, STATUS_HTML, STATUS_JS, "status")
+    return element(value, STATUS_HTML, STATUS_JS, "status")
 
 
 def pair_select(choices: Sequence[Choice]) -> gr.HTML:
@@ -97,10 +101,10 @@ def pair_select(choices: Sequence[Choice]) -> gr.HTML:
     the name of the chosen one."""
     first = next((choice.name for choice in choices if not choice.why), "")
     plain = [asdict(choice) for choice in choices]
-    return _element(first, PAIR_HTML, PAIR_JS, "pair", choices=plain)
+    return element(first, PAIR_HTML, PAIR_JS, "pair", choices=plain)
 
 
-def _element(value: str, template: str, js: str, elem_id: str, **props: Any) -> gr.HTML:
+def element(value: str, template: str, js: str, elem_id: str, **props: Any) -> gr.HTML:
     """A gr.HTML whose value is data for its script and is never shown as HTML. (No subclass:
     Gradio makes a new one for each session from arguments that only gr.HTML itself takes.)"""
     return gr.HTML(

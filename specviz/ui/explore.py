@@ -16,13 +16,13 @@ from specviz.race import Race, baseline_key, replay_events
 from specviz.records import SettingsError, Trace
 from specviz.trace import MAX_TRACE_BYTES, TraceError, dump_trace, load_trace
 from specviz.ui.controls import Controls, Request, main_controls, more_controls
+from specviz.ui.diagnosis import DiagnosisPanel
 from specviz.ui.elements import Choice, stage, status, status_line
+from specviz.ui.following import answer, order, until_read, until_rest
 from specviz.ui.loading import Loading, Shelf
 from specviz.ui.session import Memory, Races
 from specviz.ui.worker import Progress, RaceWorker, Turns, line
 
-DRAIN_SECONDS = 1 / 12
-GLANCE_SECONDS = 1 / 30
 SEATS = 64
 
 IDLE, BUSY, PAUSED, LOADING = "idle", "busy", "paused", "loading"
@@ -55,6 +55,8 @@ class Explore:
         self.pairs = {choice.name: (target, draft) for choice, target, draft in pairs}
         first = next(pair for pair in pairs if not pair[0].why)
         self.loading = Loading(shelf, first[1], first[2])
+        self.diagnosis = DiagnosisPanel(races, list(self.pairs))
+        self.rests: list[Any] = []
         self._folder = TemporaryDirectory(prefix="specviz-")
 
     # --- what it looks like ----------------------------------------------------------------
@@ -82,9 +84,11 @@ class Explore:
                     self.open = gr.UploadButton(
                         "Open trace", size="sm", file_types=[".json"], elem_id="open"
                     )
+                    self.link = gr.Button("Copy link", size="sm", elem_id="link")
                 self.file = gr.DownloadButton("Trace", visible="hidden", elem_id="trace-file")
             with gr.Column(scale=1, min_width=320, elem_id="stage-column"):
-                self.stage = stage(shown)
+                self.stage = stage(shown, self._news())
+                self.diagnosis.draw()
 
     # --- what happens ----------------------------------------------------------------------
 
@@ -100,9 +104,10 @@ class Explore:
         every: dict[str, Any] = {"trigger_mode": "multiple"}
         for button, begin in ((self.run, self.on_run), (self.step, self.on_step)):
             ended = [*buttons, self.memory]
-            begun = button.click(begin, inputs, ended, queue=False, **quiet, **every)
-            shown = begun.success(self.on_follow, self.memory, self.stage, **model, **every)
-            shown.then(self.on_rest, self.memory, ended, queue=False, **quiet, **every)
+            begun = button.click(begin, inputs, [self.stage, *ended], queue=False, **quiet, **every)
+            rested = begun.success(self.on_wait, self.memory, None, **model, **every)
+            rest = rested.then(self.on_rest, self.memory, ended, queue=False, **quiet, **every)
+            self.rests.append(rest)
         self.stop.click(self.on_stop, None, outputs, queue=False, **quiet)
         self.open.upload(self.on_open, self.open, outputs, queue=False, **quiet).success(
             None, None, None, js=SHOW_STAGE_JS
@@ -114,8 +119,9 @@ class Explore:
         page.load(self.on_load, None, watching, concurrency_limit=None, **quiet)
         page.unload(self.on_unload)
 
-    async def on_load(self) -> AsyncIterator[dict[Any, Any]]:
-        """Tell each new page how far the models are, until Run can be used."""
+    async def on_load(self, request: gr.Request) -> AsyncIterator[dict[Any, Any]]:
+        """Tell each new page how far the models are, until Run can be used. The preferred drafter
+        is chosen then, unless the page's own link names one."""
         told = ""
         while self.loading.state in ("waiting", "loading"):
             if told != (told := self.loading.text):
@@ -126,7 +132,9 @@ class Explore:
             ready[self.status] = status(self.loading.text, "error", WHY_IDLE)
         else:
             names = self.loading.drafters
-            ready[self.controls.drafter] = gr.update(choices=names, value=names[0])
+            linked = request.query_params.get("drafter")
+            chosen = linked if linked in names else names[0]
+            ready[self.controls.drafter] = gr.update(choices=names, value=chosen)
             ready[self.status] = status(READY, reasons=WHY_IDLE)
         yield {key: ready[key] for key in ready if key not in (self.stop, self.save, self.open)}
 
@@ -155,20 +163,28 @@ class Explore:
             self.races.put(session, race)
         race.proceed(steps)
         return {
+            self.stage: order(race),
             **self._buttons(BUSY, stepping=steps is not None),
             self.status: status("Running", "busy", WHY_BUSY),
             self.memory: replace(memory, request=wanted, refused=""),
         }
 
-    async def on_follow(self, memory: Memory, request: gr.Request) -> AsyncIterator[Any]:
-        """Stream the race to the stage. The stage is the only output: Gradio builds every other
-        output anew at each update, which cost more than all the rest of the streaming."""
+    def _news(self) -> Any:
+        """The function the page asks for what is new of the race it follows. (A function of its
+        own: Gradio marks what may be called, and a method cannot be marked.)"""
+
+        async def news(asked: dict[str, Any]) -> dict[str, Any]:
+            race = self.races.with_ticket(str(asked["ticket"]))
+            return await answer(race, max(0, int(asked["since"])))
+
+        return news
+
+    async def on_wait(self, memory: Memory, request: gr.Request) -> None:
+        """Until the race rests. The lines do not go this way: an update of a component costs the
+        browser more than all that the stage draws."""
         race = self.races.of(request.session_hash or "")
-        if memory.refused or race is None:
-            yield gr.skip()
-            return
-        async for log in follow(race):
-            yield log
+        if race is not None and not memory.refused:
+            await until_read(race)
 
     def on_rest(self, memory: Memory, request: gr.Request) -> dict[Any, Any]:
         """The buttons and the status line once the race rests."""
@@ -236,11 +252,10 @@ class Explore:
         race.stop()
         if not paused:
             return {self.stop: gr.update(interactive=False)}
-        async for _ in follow(race):
-            pass
+        await until_rest(race)
         rest = self._rest(race, Memory())
         rest.pop(self.memory, None)
-        return {**rest, self.stage: race.log}
+        return {**rest, self.stage: order(race)}
 
     def on_open(self, path: str | None, request: gr.Request) -> dict[Any, Any]:
         """Show a trace from a file. Needs no model and waits for none."""
@@ -291,28 +306,6 @@ class Explore:
             self.save: gr.update(interactive=state == PAUSED or saved),
             self.open: gr.update(interactive=not busy),
         }
-
-
-async def follow(race: RaceWorker) -> AsyncIterator[str]:
-    """The race's log each time it has grown, about twelve times a second, until it rests.
-
-    When the reader leaves, the generator is closed: the race is abandoned, at once.
-    """
-    try:
-        due = 0.0
-        while True:
-            resting = race.state != "going"
-            now = time.monotonic()
-            if resting or now >= due:
-                due = now + DRAIN_SECONDS
-                if race.drain():
-                    yield race.log
-            if resting:
-                return
-            await asyncio.sleep(GLANCE_SECONDS)
-    finally:
-        if race.state == "going":
-            race.abandon()
 
 
 def lines(events: Iterable[dict[str, Any]]) -> str:

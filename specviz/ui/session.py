@@ -39,6 +39,11 @@ class Races:
         with self._lock:
             return self._races.get(session)
 
+    def with_ticket(self, ticket: str) -> RaceWorker | None:
+        """The race a page has a ticket for, whoever's it is."""
+        with self._lock:
+            return next((race for race in self._races.values() if race.ticket == ticket), None)
+
     def put(self, session: str, race: RaceWorker) -> None:
         """Make ``race`` the visitor's; the one before ends."""
         with self._lock:

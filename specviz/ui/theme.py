@@ -109,19 +109,13 @@ def plotly_file() -> Path:
 
 
 def head() -> str:
-    """Styles and scripts. ``window.Plotly`` is kept under a name of our own at once, since
-    Gradio may load a bundled copy over it."""
-    plotly = file_url(plotly_file())
+    """Styles and scripts. The tabs that draw with plotly load ``plotly_file`` for themselves."""
     scripts = file_url(ASSETS / "js" / "main.js")
     sheets = "".join(
         f'<link rel="stylesheet" href="{file_url(ASSETS / "css" / name)}">\n'
-        for name in ("palette.css", "specviz.css", "page.css")
+        for name in ("palette.css", "specviz.css", "page.css", "analysis.css", "tabs.css")
     )
-    return (
-        f"{sheets}"
-        f'<script src="{plotly}" onload="window.specvizPlotly = window.Plotly"></script>\n'
-        f'<script type="module" src="{scripts}"></script>\n'
-    )
+    return f'{sheets}<script type="module" src="{scripts}"></script>\n'
 
 
 def launch_options() -> dict[str, Any]:

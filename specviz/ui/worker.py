@@ -1,7 +1,7 @@
 """A race in a thread of its own, which no browser can slow down.
 
 The thread alone touches the race. What happened goes, as JSON lines, into a bounded queue that
-the page drains about twelve times a second. The bound is there for a reader that has stalled:
+is drained whenever the page asks for news. The bound is there for a reader that has stalled:
 when ``CAPACITY`` rounds wait unread the thread pauses *between* rounds, where neither decode
 clock runs, so memory stays flat and no figure changes. At the usual pace the queue holds a few.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import queue
+import secrets
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -111,7 +112,8 @@ class RaceWorker:
     """One race from loading its models to its last line; paused whenever it is not told to go.
 
     ``make`` loads what is needed, reporting progress, and returns the race; it runs in the
-    worker's thread. ``state`` is "paused" (waiting to be told), "going" or "over".
+    worker's thread. ``state`` is "paused" (waiting to be told), "going" or "over". ``ticket`` is
+    the name under which a page asks for news of it; nobody can guess it.
     """
 
     def __init__(self, make: Callable[[Progress], Race], turns: Turns) -> None:
@@ -125,7 +127,9 @@ class RaceWorker:
         self.race: Race | None = None
         self.pace = Pace()
         self.state: Literal["paused", "going", "over"] = "paused"
-        self.log = ""
+        self.ticket = secrets.token_urlsafe(12)
+        self.told: list[str] = []
+        self.read = 0  # how much of that the page has
         self.error = ""
         self._thread = threading.Thread(target=self._work, name="specviz race", daemon=True)
         self._thread.start()
@@ -159,15 +163,13 @@ class RaceWorker:
         self.stop()
 
     def drain(self) -> bool:
-        """Move what has happened from the queue to ``log``; whether there was anything."""
-        fresh = []
+        """Move what has happened from the queue to ``told``; whether there was anything."""
+        before = len(self.told)
         while True:
             try:
-                fresh.append(self._lines.get_nowait())
+                self.told.append(self._lines.get_nowait())
             except queue.Empty:
-                break
-        self.log += "".join(fresh)
-        return bool(fresh)
+                return len(self.told) > before
 
     def trace(self) -> Trace | None:
         """What has happened as a trace; None while rounds run or when there were none."""

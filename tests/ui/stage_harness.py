@@ -20,13 +20,11 @@ from urllib.parse import parse_qs, urlsplit
 
 sys.path.insert(0, str(Path(__file__).parent / "fixtures"))
 
-import plotly
 import synthetic
 
 from specviz.metrics import DEFINITIONS
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
-PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 PROBE = Path(__file__).parent / "fixtures" / "probe.js"
 STYLES = ("palette", "specviz")
 TYPES = {
@@ -37,8 +35,6 @@ TYPES = {
 }
 
 PAGE = (Path(__file__).parent / "fixtures" / "page.html").read_text()
-PLOTLY_SCRIPTS = """<script src="/plotly.min.js"></script>
-<script>window.specvizPlotly = window.Plotly</script>"""
 
 
 @cache
@@ -47,10 +43,9 @@ def run_lines(name: str, mode: str) -> str:
     return synthetic.RUNS[name](mode)
 
 
-def page(theme: str, with_plotly: bool) -> str:
+def page(theme: str) -> str:
     """The harness page."""
     return PAGE % {
-        "plotly": PLOTLY_SCRIPTS if with_plotly else "",
         "styles": "\n".join(f'<link rel="stylesheet" href="/assets/css/{s}.css">' for s in STYLES),
         "theme": "dark" if theme == "dark" else "",
         "stage": (ASSETS / "stage.html").read_text(),
@@ -59,16 +54,13 @@ def page(theme: str, with_plotly: bool) -> str:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Serves the page, assets/, plotly and the synthetic runs."""
+    """Serves the page, assets/ and the synthetic runs."""
 
     def do_GET(self) -> None:
         url = urlsplit(self.path)
         query = {key: values[0] for key, values in parse_qs(url.query).items()}
         if url.path == "/":
-            body = page(query.get("theme", ""), query.get("plotly") != "none")
-            self.reply(body.encode(), "text/html")
-        elif url.path == "/plotly.min.js":
-            self.reply(PLOTLY.read_bytes(), "text/javascript")
+            self.reply(page(query.get("theme", "")).encode(), "text/html")
         elif url.path == "/probe.js":
             self.reply(PROBE.read_bytes(), "text/javascript")
         elif url.path.startswith("/run/"):

@@ -15,6 +15,7 @@ from playwright.sync_api import expect
 from tiny import TinyShelf, trace
 from visit import MODEL, PAIRS, Site, serve
 
+from specviz.prompts import built_in, kinds
 from specviz.records import Trace
 from specviz.trace import dump_trace, load_trace
 from specviz.ui import build
@@ -166,10 +167,9 @@ def test_an_example_fills_the_prompt(visit):
 
 
 def test_there_are_a_dozen_examples_of_different_kinds():
-    path = Path(__file__).parents[2] / "assets" / "prompts.json"
-    examples = json.loads(path.read_text(encoding="utf-8"))
-    assert len({example["kind"] for example in examples}) >= 12
-    assert all(example["prompt"].strip() for example in examples)
+    examples = [prompt for prompt in built_in() if prompt.example]
+    assert len({prompt.example for prompt in examples}) == 12
+    assert len(kinds(examples)) == 7
 
 
 def test_a_pair_that_cannot_run_is_greyed_and_says_why(visit):

@@ -79,6 +79,37 @@ def test_settings_at_their_default_are_filled_in(open_stage: Open) -> None:
     assert "gamma 4" in stage.text(".sv-meta")
 
 
+FOLLOW = """async () => {
+  const text = await (await fetch('/run/sampling?mode=live')).text();
+  const lines = text.split('\\n').slice(0, -1).map((line) => line + '\\n');
+  let asked = 0;
+  const read = async ({ ticket, since }) => {
+    asked += 1;
+    if (asked === 2) throw new Error('the network hiccups');
+    const next = Math.min(since + 40, lines.length);
+    const resting = next === lines.length;
+    return { lines: lines.slice(since, next).join(''), next, resting };
+  };
+  const show = specviz.createFollower(stage, read);
+  show('{"e":"follow","ticket":"t"}\\n');
+}"""
+
+
+def test_a_run_is_followed_bit_by_bit_and_a_failed_question_is_asked_again(
+    open_stage: Open,
+) -> None:
+    stage = open_stage("run=greedy").to_end()
+    stage.ask(f"({FOLLOW})()")
+    stage.until("stage.model.start.mode === 'live' && stage.model.done !== null")
+    assert stage.ask("stage.model.ordered.length") == len(rounds_of("sampling")) + len(
+        rounds_of("sampling", "baseline")
+    )
+    assert stage.ask("stage.model.error") is None
+    stage.to_end()
+    stage.page.locator(".sv-thrown").click()
+    assert stage.ask("select", "speculative") == text_of("sampling")
+
+
 # --- the text ---
 
 

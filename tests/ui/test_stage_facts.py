@@ -11,7 +11,6 @@ from stage_fixtures import Open, address, open_stage
 from stage_page import events_of
 
 __all__ = ["address", "open_stage"]
-TALL = 1500  # every plot is in view, and drawn
 
 
 # --- figures and states ---
@@ -148,6 +147,10 @@ def test_greedy_is_explained_in_argmax_terms(open_stage: Open) -> None:
     assert re.fullmatch(first + r"the same: accepted\.", stage.pin("accepted", 1))
     assert re.fullmatch(first + r"'.*'.*: rejected\.", stage.pin("rejected"))
     assert stage.count(".sv-line") == 0
+    said = stage.pin("resampled")
+    shown = stage.text(".sv-number dd")
+    assert shown != "1"
+    assert f"({shown})" in said
 
 
 def test_a_guess_copied_from_the_prompt_shows_where(open_stage: Open) -> None:
@@ -167,48 +170,3 @@ def test_a_guess_copied_from_the_text_lights_up_its_source(open_stage: Open) -> 
     assert stage.count(".sv-text .sv-source-hit") == 1
     assert stage.count(".sv-text .sv-source-match") == 3
     assert stage.text(".sv-text .sv-source-hit") == stage.text(".sv-source .sv-source-hit")
-
-
-# --- plots ---
-
-
-def test_the_plots_end_at_the_figures(open_stage: Open) -> None:
-    stage = open_stage("run=sampling&mode=live", height=TALL)
-    stage.until("probe.points().every(n => n > 3)")
-    stage.until("window.dripped")
-    stage.until("probe.plotted('acceptance')[0][0] === stage.model.done.figures.tokens")
-    stage.until("probe.plotted('race')[4]?.[1] === stage.model.done.figures.speedup")
-    figures = stage.ask("stage.model.done.figures")
-    tar, _, alpha, _ = stage.ask("plotted", "acceptance")
-    assert [tar[1], alpha[1]] == [figures["tar"], figures["alpha"]]
-    assert stage.text("[data-plot=race] p").endswith(f"speedup {figures['speedup']:.2f}x.")
-
-
-def test_plots_stay_small_for_long_runs(open_stage: Open) -> None:
-    stage = open_stage("run=long", height=TALL).to_end()
-    stage.until("probe.points().every(n => n > 100)")
-    assert max(stage.ask("probe.points()")) <= 260
-
-
-def test_without_plotly_the_stage_works_and_says_so(open_stage: Open) -> None:
-    stage = open_stage("run=sampling&plotly=none", height=TALL).to_end()
-    expect(stage.page.get_by_text("This plot needs plotly.js").first).to_be_visible()
-
-
-def test_a_theme_change_redraws_the_plots(open_stage: Open) -> None:
-    stage = open_stage("run=sampling", height=TALL).to_end()
-    stage.until("probe.plotInk()")
-    light = stage.ask("probe.plotInk()")
-    stage.ask("document.body.classList.add('dark')")
-    stage.until(f"probe.plotInk() !== '{light}'")
-
-
-def test_a_token_its_round_and_its_points_light_up_together(open_stage: Open) -> None:
-    stage = open_stage("run=sampling", height=TALL).to_end()
-    stage.until("probe.points().every(n => n > 3)")
-    stage.pin("rejected", 3)
-    assert stage.ask("probe.marks()") == [2, 2, 2]
-    assert stage.count(".sv-text .sv-lit") == 1
-    assert stage.ask("probe.markIsOnLine()")
-    stage.press("Unpin")
-    assert stage.ask("probe.marks()") == [0, 0, 0]

@@ -31,7 +31,7 @@ def rest(one: RaceWorker) -> list[dict[str, Any]]:
     while one.state == "going":
         waiting.wait(0.01)
     one.drain()
-    return [json.loads(text) for text in one.log.splitlines()]
+    return [json.loads(text) for text in "".join(one.told).splitlines()]
 
 
 def rounds(events: list[dict[str, Any]], lane: str = "speculative") -> int:
@@ -119,9 +119,9 @@ def test_turns_are_taken_one_at_a_time_in_order():
         first.drain()
     second = worker(turns, tokens=8)
     second.proceed()
-    while not second.log:
-        second.drain()
-    assert "1 run is ahead of yours" in second.log
+    while not second.drain():
+        pass
+    assert "1 run is ahead of yours" in second.told[0]
     assert second.pace.rounds == 0
     first.abandon()
     assert rounds(rest(second), "baseline") == 8

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import pytest
 import torch
 from kit import (
@@ -9,12 +12,14 @@ from kit import (
     VOCABULARY,
     feature,
     feature_student,
+    llama,
     new_ids,
     noisy,
     plain,
     speculate,
     start,
     target,
+    wrap,
 )
 
 from specviz.cache import CachedModel
@@ -30,6 +35,7 @@ from specviz.distill.feature import (
 from specviz.distill.student import IdMap
 from specviz.distill.training import Data, TrainSettings, target_states
 from specviz.feature import FeatureModel, FeatureState
+from specviz.lossless.enumeration import law_of
 from specviz.records import Settings
 
 NAME = "feature draft"
@@ -119,6 +125,34 @@ def test_combined_catches_up_with_the_rounds_that_others_drafted():
     assert new_ids(run) == new_ids(plain(settings))
     sources = [round_.drafted[0].source for round_ in run.rounds if round_.drafted]
     assert {"feature draft", "prompt lookup"} <= set(sources)
+
+
+@torch.no_grad()
+def test_the_law_of_what_is_written_is_the_targets_own():
+    """Every path through two rounds, weighed; the target is a real Llama over four tokens."""
+    small = wrap(llama(4, vocabulary=4), "four")
+    student = cut_feature_student(small.module, range(3), 40, torch.zeros(1, 8, dtype=torch.long))
+    with tempfile.TemporaryDirectory() as folder:
+        student.save(Path(folder))
+        draft = FeatureModel.load(Path(folder), small.lean)
+    settings = Settings(max_new_tokens=3, gamma=2, temperature=0.8)
+    beginning, drafted = [3, 1, 0], []
+
+    def play(chance):
+        run = start(settings, None, NAME, beginning, chance, target=small, feature=draft)
+        list(run)
+        drafted.append(sum(len(round_.drafted) for round_ in run.rounds))
+        return tuple(run.tokens[3:])
+
+    law, _ = law_of(play)
+    assert min(drafted) >= 1
+    assert sum(law.values()) == pytest.approx(1, abs=1e-6)
+    for text, probability in law.items():
+        expected = 1.0
+        for place, token in enumerate(text):
+            logits = small.module(torch.tensor([beginning + list(text[:place])])).logits[0, -1]
+            expected *= (logits / 0.8).softmax(-1)[token].item()
+        assert probability == pytest.approx(expected, abs=1e-5)
 
 
 class EMPTY:

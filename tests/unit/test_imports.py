@@ -12,18 +12,19 @@ ROOT = Path(__file__).parents[2] / "specviz"
 # A module may import from its own layer and from those before it.
 LAYERS = [
     {"__init__"},
-    {"records", "theory", "text"},
-    {"trace", "metrics", "figures", "catalogue"},
+    {"records", "theory", "text", "prompts"},
+    {"trace", "metrics", "rows", "figures", "diagnosis", "catalogue", "gallery"},
     {"sampling", "schedule", "timing", "llama", "cache", "chat", "datastore"},
     {"feature"},
     {"drafters"},
     {"decode"},
     {"race"},
-    {"sweep", "lossless", "distill"},
+    {"sweep", "lossless", "export", "distill"},
     {"weights", "pairs"},
     {"ui", "cli", "__main__"},
 ]
-LIGHT = {"records", "trace", "catalogue", "theory", "metrics", "figures"}
+LIGHT = {"records", "trace", "catalogue", "theory", "prompts", "metrics"}
+LIGHT |= {"rows", "figures", "diagnosis", "gallery"}
 HEAVY = {"torch", "transformers", "gradio", "numpy", "safetensors"}
 LOADERS = {"weights", "pairs"}
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import product
+from dataclasses import replace
 
 import pytest
 import torch
-from enumerate_law import law_of, table_model
 from kit import TEXTS, pair, start
 
+from specviz.lossless import exact, variants
+from specviz.lossless.enumeration import law_of
+from specviz.lossless.tables import TablePair, table_model
 from specviz.records import Settings
 from specviz.sampling import (
     BadLogits,
-    Filters,
     Guess,
     SeededChance,
     residual,
@@ -20,84 +21,56 @@ from specviz.sampling import (
     verify_sampled,
 )
 
+CASES = {case.name: case for case in exact.cases()}
 TARGET, DRAFT = table_model(1), table_model(2)
 START = [3, 1]
 
-FILTERS = [
-    {},
-    {"temperature": 0.6},
-    {"top_k": 2},
-    {"top_p": 0.7},
-    {"min_p": 0.3, "temperature": 1.4},
-    {"repetition_penalty": 1.5, "top_k": 3},
-]
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_law_of_what_the_loop_writes_is_the_targets_own(name):
+    result = exact.compare(CASES[name])
+    assert result.gap <= 1e-12
+    assert result.missing <= 1e-12
+    assert result.holds
 
 
-def target_law(settings, wanted, eos_ids=(), beginning=START):
-    """The law of the target alone, by multiplying its filtered rows along every text."""
-    law = {}
-
-    def extend(text, probability):
-        if len(text) == wanted or (text and text[-1] in eos_ids):
-            law[tuple(text)] = law.get(tuple(text), 0) + probability
-            return
-        prefix = [*beginning, *text]
-        row = TARGET.module.table[prefix[-2], prefix[-1]].log()[None]
-        filters = Filters(settings, len(beginning), eos_ids, torch.device("cpu"))
-        for token, p in enumerate(filters.last(row, prefix).double().softmax(-1).tolist()):
-            if p > 0:
-                extend([*text, token], probability * p)
-
-    extend([], 1.0)
-    return law
+def test_the_cases_go_several_rounds_deep_and_every_drafter_drafts():
+    results = list(exact.prove())
+    assert max(result.rounds for result in results) >= 5
+    sources = frozenset().union(*(result.sources for result in results))
+    assert sources >= {"draft model", "prompt lookup", "retrieval"}
+    assert all(result.sources for result in results), "a case in which nothing was drafted"
 
 
-def written_law(settings, drafter="draft model", **changes):
-    models = {"target": TARGET, **changes}
-    draft = models.pop("draft", DRAFT)
-    beginning, seen = models.pop("beginning", START), models.pop("seen", set())
-
-    def play(chance):
-        run = start(settings, draft, drafter, beginning, chance, **models)
-        list(run)
-        seen.update(token.source for round_ in run.rounds for token in round_.drafted)
-        return tuple(run.tokens[len(beginning) :])
-
-    return law_of(play)
+@pytest.mark.parametrize("variant", variants.WRONG, ids=lambda variant: variant.name)
+def test_every_wrong_variant_breaks_the_law(variant):
+    result = exact.compare(CASES["two guesses a round"], variant)
+    assert result.gap > 0.01
+    assert result.missing < 1e-9, "a variant is wrong, but still writes some text every time"
+    assert not result.holds
 
 
-def assert_same_law(found, expected):
-    assert sum(found.values()) == pytest.approx(1, abs=1e-9)
-    for text in set(found) | set(expected):
-        assert found.get(text, 0) == pytest.approx(expected.get(text, 0), abs=2e-6), text
+def test_the_right_variant_is_the_products_own_verification():
+    assert variants.RIGHT.verify is verify_sampled
+    assert variants.find("right") is variants.RIGHT
 
 
-@pytest.mark.parametrize("filters", FILTERS, ids=str)
-@pytest.mark.parametrize("gamma", [1, 2])
-def test_the_law_of_three_tokens_is_the_targets_filtered_law(filters, gamma):
-    settings = Settings(**{"max_new_tokens": 3, "gamma": gamma, "temperature": 1.0, **filters})
-    assert_same_law(written_law(settings), target_law(settings, 3))
+def test_an_unknown_variant_names_those_there_are():
+    with pytest.raises(ValueError, match="no variant 'x'; choose one of argmax draft"):
+        variants.find("x")
 
 
-def test_the_law_holds_where_the_text_may_end_early():
-    settings = Settings(max_new_tokens=3, gamma=2, temperature=1.0)
-    eos_ids = (0, 2)
-    assert_same_law(written_law(settings, eos_ids=eos_ids), target_law(settings, 3, eos_ids))
+def test_another_temperature_gives_another_law_so_these_tests_can_fail():
+    case = CASES["two guesses a round"]
+    other = replace(case, settings=replace(case.settings, temperature=0.5))
+    found, expected = exact.written_law(case).law, exact.target_law(other)
+    assert max(abs(found.get(text, 0) - p) for text, p in expected.items()) > 0.01
 
 
-def test_the_law_holds_for_a_draft_that_knows_only_part_of_the_vocabulary():
-    settings = Settings(max_new_tokens=3, gamma=2, temperature=0.9, top_p=0.95)
-    small = table_model(5, vocabulary=3)
-    found = written_law(settings, draft=small, draft_ids=(2, 0, 3), draft_unknown=1)
-    assert_same_law(found, target_law(settings, 3))
-
-
-def test_the_law_holds_for_guesses_that_are_copied_and_so_certain():
-    settings = Settings(max_new_tokens=3, gamma=3, temperature=1.0)
-    beginning, seen = [3, 1, 2, 3, 1], set()
-    copied = written_law(settings, "prompt lookup", beginning=beginning, seen=seen)
-    assert_same_law(copied, target_law(settings, 3, beginning=beginning))
-    assert seen == {"prompt lookup"}
+def test_a_wrong_roll_back_would_show_since_the_tables_read_the_cache():
+    case = CASES["two guesses a round"]
+    rows = case.pair.target.module.table
+    assert (rows[0] - rows[1]).abs().max() > 0.1
 
 
 @pytest.mark.parametrize(
@@ -114,7 +87,8 @@ def test_one_round_gives_p_whether_the_draft_samples_or_is_certain(p, q, certain
         verdict = verify_sampled(torch.stack([p, p]), [guess], chance)
         return token if verdict.accepted else verdict.added
 
-    for token, probability in law_of(play).items():
+    law, _ = law_of(play)
+    for token, probability in law.items():
         assert probability == pytest.approx(p[token].item(), abs=1e-12)
 
 
@@ -172,24 +146,15 @@ def test_a_law_of_nan_is_an_error_and_not_a_token():
 
 
 def test_the_enumeration_itself_sees_every_path():
-    law = law_of(lambda chance: (chance.choose(torch.tensor([0.5, 0.25, 0.25])),
-                                 chance.accepts(0.3)[0]))  # fmt: skip
-    assert len(law) == 6
+    law, paths = law_of(
+        lambda chance: (chance.choose(torch.tensor([0.5, 0.25, 0.25])), chance.accepts(0.3)[0])
+    )
+    assert len(law) == paths == 6
     for (token, yes), p in law.items():
         assert p == pytest.approx([0.5, 0.25, 0.25][token] * (0.3 if yes else 0.7))
 
 
-def test_another_temperature_gives_another_law_so_these_tests_can_fail():
-    settings = Settings(max_new_tokens=2, gamma=1, temperature=1.0)
-    wrong = Settings(max_new_tokens=2, gamma=1, temperature=0.5)
-    found = written_law(settings)
-    expected = target_law(wrong, 2)
-    assert any(
-        abs(found.get(text, 0) - expected.get(text, 0)) > 0.01
-        for text in product(range(4), repeat=2)
-    )
-
-
-def test_texts_and_pairs_of_the_kit_are_what_the_loop_expects():
+def test_a_table_pair_gives_drafters_all_that_they_ask_for():
+    assert TablePair(TARGET, DRAFT).draft is DRAFT
     assert TEXTS.label(257) == "<special 257>"
     assert pair(None).draft is None

@@ -6,13 +6,18 @@ import copy
 import json
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from kit import PROMPT, noisy, pair, plain, speculate
 
 from specviz import metrics, race
+from specviz import trace as trace_module
 from specviz.records import PromptToken, Settings, SettingsError, Trace
 from specviz.trace import TraceError, dump_trace, load_trace
+
+FIXTURES = Path(__file__).parent / "fixtures"
 
 
 def made_trace(temperature=1.0, drafter="draft model", tokens=40):
@@ -43,13 +48,66 @@ def test_saving_and_loading_again_is_byte_identical(temperature, drafter):
     assert dump_trace(load_trace(saved.encode())) == saved
 
 
-def test_metrics_of_a_loaded_trace_equal_those_of_the_run():
-    trace = made_trace()
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_loaded_trace_is_the_run_itself_and_so_are_its_metrics(temperature):
+    trace = made_trace(temperature)
     loaded = load_trace(dump_trace(trace))
-    live = metrics.figures(*(metrics.Tally.of(run.rounds) for run in trace.runs)).to_dict()
-    again = metrics.figures(*(metrics.Tally.of(run.rounds) for run in loaded.runs)).to_dict()
-    assert again == pytest.approx(live, rel=1e-4)
-    assert loaded.run("speculative").text == trace.run("speculative").text
+    assert loaded == trace
+    assert race.done_event(loaded) == race.done_event(trace)
+    assert list(race.replay_events(loaded)) == list(race.replay_events(trace))
+
+
+def test_metrics_of_a_greedy_difference_survive_the_file():
+    trace = made_trace(0.0)
+    run, plain_run = trace.runs
+    other = replace(plain_run.rounds[5].added, id=plain_run.rounds[5].added.p_top[1].id)
+    rounds = list(plain_run.rounds)
+    rounds[5] = replace(rounds[5], added=other)
+    changed = replace(trace, runs=(run, replace(plain_run, rounds=tuple(rounds))))
+    found = metrics.divergence(*changed.runs)
+    assert found.gap is not None
+    assert metrics.divergence(*load_trace(dump_trace(changed)).runs) == found
+
+
+@pytest.mark.parametrize("file", sorted(FIXTURES.glob("trace-v1-*.json")), ids=lambda f: f.name)
+def test_a_trace_of_the_first_version_loads_for_ever(file):
+    """These files are never written anew: what reads them no longer has broken people's traces."""
+    data = file.read_bytes()
+    trace = load_trace(data)
+    assert dump_trace(trace).encode("utf-8") == data
+    assert len(trace.run("speculative").tokens) == 14
+    assert trace.note == "A trace written to be read for ever."
+
+
+def test_the_kept_traces_use_every_field_a_token_can_have():
+    tokens = [
+        token
+        for file in FIXTURES.glob("trace-v1-*.json")
+        for round_ in load_trace(file.read_bytes()).run("speculative").rounds
+        for token in (*round_.drafted, *filter(None, [round_.added]))
+    ]
+    for name in ("p", "q", "u", "copied_from", "matched", "passage", "label"):
+        assert any(getattr(token, name) for token in tokens), name
+    for name in ("p_top", "q_top", "residual_top"):
+        assert any(getattr(token, name) for token in tokens), name
+    fates = {token.fate for token in tokens}
+    assert fates == {"accepted", "rejected", "discarded", "resampled", "bonus", "target"}
+
+
+def test_a_run_too_long_for_a_file_is_saved_without_candidates(monkeypatch):
+    trace = made_trace(tokens=30)
+    whole = len(dump_trace(trace).encode())
+    monkeypatch.setattr(trace_module, "MAX_TRACE_BYTES", whole - 1)
+    first = load_trace(dump_trace(trace))
+    assert first.run("speculative") == trace.run("speculative")
+    assert all(not t.p_top for t in first.run("baseline").tokens)
+    monkeypatch.setattr(trace_module, "MAX_TRACE_BYTES", 20_000)
+    bare = load_trace(dump_trace(trace))
+    assert all(not t.p_top for t in bare.run("speculative").tokens)
+    assert bare.run("speculative").text == trace.run("speculative").text
+    monkeypatch.setattr(trace_module, "MAX_TRACE_BYTES", 1_000)
+    with pytest.raises(TraceError, match="too long for a trace"):
+        dump_trace(trace)
 
 
 def test_a_trace_of_a_thousand_tokens_stays_under_two_megabytes():
@@ -94,6 +152,21 @@ CASES = {
     "huge number": (lambda d: first_round(d).update(draft_s=1e300), "out of range"),
     "bad probability": (lambda d: first_round(d)["drafted"][0].update(p=1.5), "between 0 and 1"),
     "unknown fate": (lambda d: first_round(d)["drafted"][0].update(fate="x"), "'x' is none of"),
+    "gamma below what was drafted": (lambda d: first_round(d).update(gamma=0), "is less than"),
+    "parent outside": (
+        lambda d: first_round(d)["drafted"][0].update(parent=99),
+        r"drafted.0..parent: points outside",
+    ),
+    "candidate that is no number": (
+        lambda d: first_round(d)["drafted"][0].update(p_top=[[1, "x", "y"]]),
+        r"drafted.0..p_top.0..2.: 'y' is not between 0 and 1",
+    ),
+    "prompt token that is none": (
+        lambda d: d.update(prompt_tokens=[[-1, "x"]]), r"prompt_tokens.0..0.: -1 is no token id"
+    ),
+    "a name of half a character": (
+        lambda d: d["machine"].update(versions={"\udc00": "1"}), r"versions: .*surrogate"
+    ),
     "impossible order": (
         lambda d: first_round(d)["drafted"][0].update(fate="discarded"), "impossible order"
     ),
@@ -129,7 +202,8 @@ def test_a_broken_trace_is_refused_naming_the_place(document, case):
         (b'{"specviz_trace": 1, "a": 1, "a": 2}', "stands twice"),
         (b'{"specviz_trace": ' + b"1" * 5000 + b"}", "cannot be read"),
         (b"[" * 200_000, "nested too deeply|not valid JSON"),
-        (b" " * 32_000_001, "larger than 32 MB"),
+        (b" " * 12_000_001, "larger than 12 MB"),
+        (b'{"specviz_trace": 1e400}', "no version number"),
     ],
 )
 def test_what_is_no_trace_at_all_is_refused(data, message):

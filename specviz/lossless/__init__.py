@@ -1,0 +1,48 @@
+"""Three proofs that nothing is lost: exact on a small vocabulary, sampled and greedy on a pair.
+
+``exact`` enumerates every path of the product's own decode loop and compares laws to 1e-12.
+``sampled`` compares many short continuations of a real pair with the target's own. ``greedy``
+compares texts token by token. ``variants`` are wrong ways of verifying that people really write:
+each proof can be run on one, and then fails.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What a proof does, what follows from it, and what does not."""
+
+    name: str
+    does: str
+    shows: str
+    leaves_open: str
+
+
+PROOFS = (
+    Proof(
+        "exact",
+        "Goes through every path of the decode loop over four tokens, accept, reject, resample,"
+        " bonus and end of text, several rounds deep, and adds up the probability of each text.",
+        "The loop's code gives every text exactly the target's own probability, whichever"
+        " drafter and filter is used.",
+        "Nothing about a real model's arithmetic: the models here are small tables.",
+    ),
+    Proof(
+        "sampled",
+        "Draws many short continuations of a real pair, speculatively and from the target alone,"
+        " and asks whether both can come from one law (G-test, total variation).",
+        "With real models, caches and number formats no difference of the stated size is there.",
+        "A smaller difference: a test can find one, it can never rule one out.",
+    ),
+    Proof(
+        "greedy",
+        "Decodes prompts at temperature 0, speculatively and by the target alone, and compares"
+        " the two texts token by token.",
+        "In float32 the texts are equal. In lower precision the first difference is shown with"
+        " both logits: a near tie, or a bug.",
+        "Prompts that were not tried, and sampling, which the other two proofs are for.",
+    ),
+)

@@ -1,0 +1,80 @@
+"""The traces a visitor has opened or kept, as bytes, until the tab is closed."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from dataclasses import dataclass
+
+from specviz.records import Trace
+from specviz.trace import dump_trace, load_trace
+
+MOST = 20
+MOST_BYTES = 48_000_000
+TITLE = 60
+
+
+class Full(ValueError):
+    """There is no room for one more; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One trace with the name it is listed under. ``id`` cannot be guessed."""
+
+    id: str
+    title: str
+    data: bytes
+
+    @property
+    def trace(self) -> Trace:
+        """The trace itself."""
+        return load_trace(self.data)
+
+
+class Collections:
+    """Each visitor's own traces, in the order they came. Nothing is written to disk."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, list[Kept]] = {}
+        self._lock = threading.Lock()
+
+    def of(self, session: str) -> list[Kept]:
+        """The visitor's traces."""
+        with self._lock:
+            return list(self._kept.get(session, ()))
+
+    def find(self, session: str, wanted: str) -> Kept | None:
+        """One of the visitor's traces by its id."""
+        return next((kept for kept in self.of(session) if kept.id == wanted), None)
+
+    def add(self, session: str, trace: Trace) -> Kept:
+        """Keep a trace. Raises Full, and TraceError for one too long to be written."""
+        kept = Kept(secrets.token_urlsafe(9), title(trace), dump_trace(trace).encode("utf-8"))
+        with self._lock:
+            own = self._kept.setdefault(session, [])
+            if len(own) >= MOST:
+                raise Full(f"{MOST} traces are kept already; delete one first")
+            if sum(len(k.data) for k in own) + len(kept.data) > MOST_BYTES:
+                raise Full("the traces kept here take too much room; delete one first")
+            own.append(kept)
+        return kept
+
+    def delete(self, session: str, wanted: str) -> None:
+        """Forget one of the visitor's traces."""
+        with self._lock:
+            own = self._kept.get(session, [])
+            own[:] = [kept for kept in own if kept.id != wanted]
+
+    def drop(self, session: str) -> None:
+        """The visitor has left: forget all of theirs."""
+        with self._lock:
+            self._kept.pop(session, None)
+
+
+def title(trace: Trace) -> str:
+    """What a trace is listed as: where its guesses came from, and its prompt."""
+    run = trace.run("speculative")
+    words = " ".join(trace.prompt.split())
+    short = words if len(words) <= TITLE else words[: TITLE - 1] + "\u2026"
+    return f"{run.drafter if run else 'the target alone'}: {short}"

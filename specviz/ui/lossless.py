@@ -1,0 +1,320 @@
+"""The Lossless tab: three proofs that the text is the target's own, and what breaks it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import gradio as gr
+
+from specviz import drafters
+from specviz.lossless import PROOFS, exact, variants
+from specviz.lossless.greedy import GreedyProof, GreedyResult
+from specviz.lossless.sampled import FAILS_BELOW, Arms, Plan, SampledResult
+from specviz.records import Settings, SettingsError
+from specviz.ui.controls import OTHER, Controls
+from specviz.ui.elements import ASSETS, element
+from specviz.ui.loading import Shelf
+from specviz.ui.proving import Event, Progress, Proving, Provings, follow
+from specviz.ui.worker import Turns
+
+LAW_JS = """
+const mount = () => {
+  const law = window.specviz.mountLaw(element, { variants: props.variants });
+  watch("value", () => law.show(props.value));
+  law.show(props.value);
+  element.dataset.mounted = "";
+};
+if (window.specviz?.mountLaw) mount();
+else window.addEventListener("specviz-ready", mount, { once: true });
+"""
+PROOF_HTML = '<div class="proof"></div>'
+PROOF_JS = """
+const mount = () => {
+  const proof = window.specviz.mountProof(element, props.kind);
+  watch("value", () => proof.show(props.value || ""));
+  proof.show(props.value || "");
+  element.dataset.mounted = "";
+};
+if (window.specviz?.mountProof) mount();
+else window.addEventListener("specviz-ready", mount, { once: true });
+"""
+QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+TITLES = {"exact": "1. Exact", "sampled": "2. Sampled", "greedy": "3. Greedy"}
+SAMPLED_PROMPT = "The sea is calm. The sea is cold. The sky is clear. The sea is"
+DEFAULT_PROMPT = "Write a short story about a lighthouse keeper."
+
+
+class Lossless:
+    """One page's Lossless tab. ``controls`` are Explore's: the models chosen there are used."""
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        pairs: dict[str, tuple[str, str]],
+        turns: Turns,
+        controls: Controls,
+    ) -> None:
+        self._shelf, self._pairs, self._turns = shelf, pairs, turns
+        self._controls = controls
+        self._provings = Provings()
+
+    # --- what it looks like ----------------------------------------------------------------
+
+    def draw(self) -> None:
+        """Put the tab into the block that is open."""
+        with gr.Column(elem_id="lossless"):
+            gr.Markdown(
+                "## Is it really the same text?\nSpeculative decoding must not change what the"
+                " target writes, not even a little. Three proofs, from pure arithmetic to the"
+                " real models, and five mistakes that break it.",
+                elem_classes="lead",
+            )
+            self._draw_exact()
+            self._draw_sampled()
+            self._draw_greedy()
+
+    def _draw_exact(self) -> None:
+        with gr.Column(elem_classes="proof-section"):
+            _head("exact")
+            names = [(variants.RIGHT.name, variants.RIGHT.name)]
+            names += [(f"wrong: {variant.name}", variant.name) for variant in variants.WRONG]
+            self.variant = gr.Radio(
+                names,
+                value=variants.RIGHT.name,
+                label="How a guess is verified",
+                info=variants.RIGHT.summary,
+                elem_id="variant",
+            )
+            self.law = element(
+                variants.RIGHT.name,
+                (ASSETS / "law.html").read_text(encoding="utf-8"),
+                LAW_JS,
+                "law",
+                variants=[variant.name for variant in (variants.RIGHT, *variants.WRONG)],
+            )
+            with gr.Row(elem_classes="proof-actions"):
+                self.run_exact = gr.Button(
+                    "Prove it on the loop", variant="primary", elem_id="prove-exact"
+                )
+            self.exact = element("", PROOF_HTML, PROOF_JS, "proof-exact", kind="exact")
+
+    def _draw_sampled(self) -> None:
+        with gr.Column(elem_classes="proof-section"):
+            _head("sampled")
+            with gr.Row(elem_classes="proof-controls"):
+                self.prompt = gr.Textbox(
+                    SAMPLED_PROMPT,
+                    label="Text to continue",
+                    lines=1,
+                    max_lines=4,
+                    elem_id="sampled-prompt",
+                )
+                names = list(drafters.modules())
+                self.drafter = gr.Dropdown(
+                    names, value=names[0], label="Guesses come from", elem_id="sampled-drafter"
+                )
+            with gr.Row(elem_classes="proof-controls"):
+                self.n = gr.Slider(
+                    20, 400, 100, step=10, label="Continuations of each", elem_id="samples"
+                )
+                self.tokens = gr.Slider(
+                    1, 3, 2, step=1, label="First tokens compared", elem_id="compared"
+                )
+                self.temperature = gr.Slider(
+                    0.1, 2, 0.8, step=0.1, label="Temperature", elem_id="sampled-temperature"
+                )
+            with gr.Row(elem_classes="proof-actions"):
+                self.run_sampled = gr.Button(
+                    "Draw and compare", variant="primary", elem_id="prove-sampled"
+                )
+                self.stop_sampled = gr.Button("Stop", elem_id="stop-sampled")
+            self.sampled = element("", PROOF_HTML, PROOF_JS, "proof-sampled", kind="sampled")
+
+    def _draw_greedy(self) -> None:
+        with gr.Column(elem_classes="proof-section"):
+            _head("greedy")
+            with gr.Row(elem_classes="proof-controls"):
+                self.greedy_prompt = gr.Textbox(
+                    DEFAULT_PROMPT, label="Prompt", lines=1, max_lines=4, elem_id="greedy-prompt"
+                )
+                self.greedy_tokens = gr.Slider(
+                    8, 256, 64, step=8, label="Tokens", elem_id="greedy-tokens"
+                )
+                self.dtype = gr.Radio(
+                    [("as on Explore", "auto"), "float32"],
+                    value="float32",
+                    label="Number format",
+                    elem_id="greedy-dtype",
+                )
+            with gr.Row(elem_classes="proof-actions"):
+                self.run_greedy = gr.Button(
+                    "Decode and compare", variant="primary", elem_id="prove-greedy"
+                )
+                self.stop_greedy = gr.Button("Stop", elem_id="stop-greedy")
+            self.greedy = element("", PROOF_HTML, PROOF_JS, "proof-greedy", kind="greedy")
+
+    # --- what happens ----------------------------------------------------------------------
+
+    def wire(self, page: gr.Blocks) -> None:
+        """Connect the events."""
+        self.variant.change(
+            lambda name: (gr.update(info=variants.find(name).summary), name, "", ""),
+            self.variant,
+            [self.variant, self.law, self.exact, self.sampled],
+            queue=False,
+            **QUIET,
+        )
+        models = [getattr(self._controls, name) for name in ("pair", "target", "draft", "dtype")]
+        gamma = self._controls.gamma
+        long: dict[str, Any] = QUIET | {"concurrency_id": "proofs", "concurrency_limit": 64}
+        self.run_exact.click(self.on_exact, self.variant, self.exact, **long)
+        self.run_sampled.click(
+            self.on_sampled,
+            [*models, gamma, self.variant, self.prompt, self.drafter, self.n, self.tokens,
+             self.temperature],
+            self.sampled,
+            **long,
+        )  # fmt: skip
+        self.run_greedy.click(
+            self.on_greedy,
+            [*models, gamma, self.greedy_prompt, self.greedy_tokens, self.dtype],
+            self.greedy,
+            **long,
+        )
+        for button in (self.stop_sampled, self.stop_greedy):
+            button.click(self.on_stop, queue=False, **QUIET)
+        page.unload(self.on_stop)
+
+    async def on_exact(self, name: str, request: gr.Request) -> AsyncIterator[str]:
+        """Enumerate every path of the loop."""
+        proving = Proving(lambda _: _exact_events(name))
+        async for log in self._follow(proving, request):
+            yield log
+
+    async def on_sampled(
+        self,
+        pair: str,
+        target: str,
+        draft: str,
+        dtype: str,
+        gamma: int,
+        variant: str,
+        prompt: str,
+        drafter: str,
+        n: int,
+        tokens: int,
+        temperature: float,
+        request: gr.Request,
+    ) -> AsyncIterator[str]:
+        """Draw continuations in both arms and compare them."""
+
+        def events(progress: Progress) -> Iterator[Event]:
+            settings = Settings(gamma=int(gamma), temperature=float(temperature), chat=False)
+            plan = Plan(_prompt(prompt), settings, int(n), int(tokens))
+            loaded = self._load(pair, target, draft, dtype, progress)
+            for result in Arms(loaded, plan).compare(drafter, variants.find(variant)):
+                yield _sampled_event(result, plan, loaded.machine.dtype, variant)
+
+        async for log in self._follow(Proving(events, self._turns), request):
+            yield log
+
+    async def on_greedy(
+        self,
+        pair: str,
+        target: str,
+        draft: str,
+        explore_dtype: str,
+        gamma: int,
+        prompt: str,
+        tokens: int,
+        dtype: str,
+        request: gr.Request,
+    ) -> AsyncIterator[str]:
+        """Decode greedily in both ways, with every drafter there is, and compare."""
+
+        def events(progress: Progress) -> Iterator[Event]:
+            settings = Settings(gamma=int(gamma), max_new_tokens=int(tokens))
+            number = explore_dtype if dtype == "auto" else dtype
+            loaded = self._load(pair, target, draft, number, progress)
+            names = drafters.names(loaded)
+            progress(f"Decoding with {len(names)} drafters", None)
+            for result in GreedyProof(loaded, settings).compare(_prompt(prompt), names):
+                yield _greedy_event(result)
+
+        async for log in self._follow(Proving(events, self._turns), request):
+            yield log
+
+    def on_stop(self, request: gr.Request) -> None:
+        """End the visitor's proof."""
+        self._provings.stop(request.session_hash or "")
+
+    async def _follow(self, proving: Proving, request: gr.Request) -> AsyncIterator[str]:
+        self._provings.put(request.session_hash or "", proving)
+        async for log in follow(proving):
+            yield log
+
+    def _load(self, pair: str, target: str, draft: str, dtype: str, progress: Progress) -> Any:
+        """The models chosen on Explore. Raises SettingsError where none are."""
+        if pair != OTHER:
+            target, draft = self._pairs.get(pair, ("", ""))
+        if not (target or "").strip():
+            raise SettingsError("No target is chosen. Pick a pair on Explore.")
+        return self._shelf.load(target.strip(), (draft or "").strip(), dtype, progress)
+
+
+def _head(name: str) -> None:
+    """What a proof does, shows and leaves open."""
+    proof = next(proof for proof in PROOFS if proof.name == name)
+    gr.Markdown(
+        f"### {TITLES[name]}\n{proof.does}\n\n**It shows:** {proof.shows}\n\n"
+        f"**It leaves open:** {proof.leaves_open}",
+        elem_classes="proof-head",
+    )
+
+
+def _prompt(text: str) -> str:
+    if not (text or "").strip():
+        raise SettingsError("The prompt is empty. Write something to continue.")
+    return text
+
+
+def _exact_events(name: str) -> Iterator[Event]:
+    for result in exact.prove(variants.find(name)):
+        yield {
+            "e": "exact",
+            "case": result.case,
+            "paths": result.paths,
+            "rounds": result.rounds,
+            "gap": result.gap,
+            "missing": result.missing,
+            "holds": result.holds,
+            "texts": [list(row) for row in result.texts],
+        }
+
+
+def _sampled_event(result: SampledResult, plan: Plan, dtype: str, variant: str) -> Event:
+    return {
+        "e": "sampled",
+        **asdict(result),
+        "holds": result.holds,
+        "planned": plan.n,
+        "tokens": plan.tokens,
+        "temperature": plan.settings.temperature,
+        "fails_below": FAILS_BELOW,
+        "dtype": dtype,
+        "variant": variant,
+    }
+
+
+def _greedy_event(result: GreedyResult) -> Event:
+    parting = None
+    if result.parting is not None:
+        parting = {**asdict(result.parting), "gap": result.parting.gap}
+    return {"e": "greedy", **asdict(result), "parting": parting, "holds": result.holds}
+
+
+def pairs_by_name(pairs: Sequence[tuple[Any, str, str]]) -> dict[str, tuple[str, str]]:
+    """Target and draft of each pair that may be chosen, by its name."""
+    return {choice.name: (target, draft) for choice, target, draft in pairs}

@@ -1,0 +1,262 @@
+"""A sweep in a thread of its own, one run a turn, and what a page sees of it.
+
+Tables and figures are made in the same thread between two runs, when no clock runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from specviz.diagnosis import Diagnosis, recommend
+from specviz.figures import sweep_figures
+from specviz.rows import Measured, Row, Table, to_csv, to_plain
+from specviz.sweep import Generated, Journal, Sweep, compare, read_bench
+from specviz.ui.worker import Cancelled, Progress, Turns, explain
+
+GLANCE_SECONDS = 0.2
+REDRAW_SECONDS = 2.0
+Make = Callable[[Progress], Sweep]
+
+
+class Sweeping:
+    """One sweep from loading its models to its last run.
+
+    ``make`` loads what is needed and returns the sweep; it runs in the thread. ``view`` is what
+    the page shows, as JSON; it is replaced as a whole. ``path`` is the file that grows run by
+    run. ``results`` and ``diagnosis`` tell what has come out so far. ``followed`` tells whether a
+    page has begun to show it: one that refused to begin a new sweep is not to show the old one
+    again.
+    """
+
+    def __init__(self, make: Make, turns: Turns, path: Path) -> None:
+        self._make, self._turns = make, turns
+        self._stop = threading.Event()
+        self._drawn = 0.0
+        self.results: dict[str, Any] = {}
+        self._table, self._by_kind = Table(), Table(by_kind=True)
+        self.path = path
+        self.sweep: Sweep | None = None
+        self.diagnosis: Diagnosis | None = None
+        self.over = self.followed = False
+        self.view = view("Loading models", "busy")
+        self._thread = threading.Thread(target=self._work, name="specviz sweep", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End within one round. All whole runs are kept. Returns at once."""
+        self._stop.set()
+
+    def join(self, timeout: float) -> bool:
+        """Wait for the end; whether it has come."""
+        self._thread.join(timeout)
+        return self.over
+
+    @property
+    def measured(self) -> list[Measured]:
+        """The races so far."""
+        return self.sweep.measured if self.sweep else []
+
+    def csv(self) -> str:
+        """The table and the table by kind as CSV."""
+        return to_csv([*self._table.rows(), *self._by_kind.rows()])
+
+    # --- the thread ------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        try:
+            sweep = self._begin()
+            self._measure(sweep)
+            self._show(sweep, self._ending(sweep), "info", redraw=True)
+        except Cancelled:
+            if self.sweep is None:
+                self.view = view("Stopped before the first run.")
+            else:
+                self._show(self.sweep, self._ending(self.sweep), "info", redraw=True)
+        except Exception as error:
+            self.view = view(explain(error), "error", self.results)
+        finally:
+            self.over = True
+
+    def _begin(self) -> Sweep:
+        with self._turns.turn(self._stop, self._say_waiting):
+            sweep = self._make(self._say_progress)
+            if self._stop.is_set():
+                raise Cancelled
+            for one in sweep.measured:
+                self._add(one)
+            self.sweep = sweep
+            self._show(sweep, "Warming up every setup", "busy", redraw=True)
+            sweep.warm_up(self._stop.is_set)
+        return sweep
+
+    def _measure(self, sweep: Sweep) -> None:
+        journal = Journal.begin(self.path, sweep.plan, sweep.machine)
+        try:
+            for known in sweep.measured:
+                journal.add(known)
+            while not sweep.finished:
+                with self._turns.turn(self._stop, self._say_waiting):
+                    one = sweep.advance(self._stop.is_set)
+                if one is None:
+                    raise Cancelled
+                if isinstance(one, Measured):
+                    journal.add(one)
+                    self._add(one)
+                self._show(sweep, standing(sweep), "busy")
+        finally:
+            complete = sweep.finished and not sweep.failed
+            journal.finish(sweep.measured, sweep.generated, complete)
+
+    def _add(self, one: Measured) -> None:
+        self._table.add(one)
+        self._by_kind.add(one)
+
+    def _show(self, sweep: Sweep, text: str, kind: str, redraw: bool = False) -> None:
+        if redraw or time.monotonic() - self._drawn > REDRAW_SECONDS:
+            table, by_kind = self._table.rows(), self._by_kind.rows()
+            self.diagnosis = recommend(sweep.measured, table)
+            self.results = results(table, by_kind, self.diagnosis, sweep.measured, sweep.generated)
+            self._drawn = time.monotonic()
+        self.view = view(text, kind, self.results, len(sweep.outcomes), sweep.total)
+
+    def _ending(self, sweep: Sweep) -> str:
+        made = f"{len(sweep.outcomes)} of {sweep.total} runs"
+        if not sweep.finished:
+            return f"Stopped after {made}. Run goes on with the same settings."
+        if sweep.failed:
+            return f"{len(sweep.failed)} of {sweep.total} runs failed: {sweep.failed[0].why}"
+        return f"Done: {made}."
+
+    def _say_waiting(self, ahead: int) -> None:
+        runs = "1 run is" if ahead == 1 else f"{ahead} runs are"
+        self.view = view(f"{runs} ahead of yours. It starts by itself.", "busy", self.results)
+
+    def _say_progress(self, message: str, fraction: float | None = None) -> None:
+        if self._stop.is_set():
+            raise Cancelled
+        share = "" if fraction is None else f" {fraction:.0%}"
+        self.view = view(f"{message}{share}", "busy", self.results)
+
+
+class Opened:
+    """A sweep from a file, with what the page asks of one that is over. Raises JournalError and
+    OSError."""
+
+    over = followed = True
+
+    def __init__(self, path: Path) -> None:
+        bench = read_bench(path)
+        self.path, self.measured = path, list(bench.measured)
+        self._table = Table(self.measured).rows()
+        self._by_kind = Table(self.measured, by_kind=True).rows()
+        self.diagnosis = recommend(self.measured, self._table)
+        self.results = results(
+            self._table, self._by_kind, self.diagnosis, self.measured, bench.generated
+        )
+        state = "complete" if bench.complete else "unfinished: Run goes on with the same settings"
+        self.view = view(
+            f"{len(self.measured)} runs from a file, {state}. Measured on"
+            f" {bench.machine.get('device')} ({bench.machine.get('dtype')}).",
+            shown=self.results,
+        )
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+    def csv(self) -> str:
+        """The table and the table by kind as CSV."""
+        return to_csv([*self._table, *self._by_kind])
+
+
+class Sweeps:
+    """At most one sweep a visitor."""
+
+    def __init__(self) -> None:
+        self._sweeps: dict[str, Sweeping | Opened] = {}
+        self._lock = threading.Lock()
+
+    def of(self, session: str) -> Sweeping | Opened | None:
+        """The visitor's sweep, whether it goes or is over."""
+        with self._lock:
+            return self._sweeps.get(session)
+
+    def put(self, session: str, sweeping: Sweeping | Opened) -> None:
+        """Make ``sweeping`` the visitor's; the one before ends."""
+        with self._lock:
+            before, self._sweeps[session] = self._sweeps.get(session), sweeping
+        if before is not None:
+            before.stop()
+
+    def drop(self, session: str) -> None:
+        """The visitor has left: end the sweep and forget it. Returns at once."""
+        with self._lock:
+            sweeping = self._sweeps.pop(session, None)
+        if sweeping is not None:
+            sweeping.stop()
+
+
+async def follow(sweeping: Sweeping | Opened) -> AsyncIterator[str]:
+    """The view each time it has changed, until the sweep is over. Ends it when the reader
+    leaves."""
+    told = ""
+    sweeping.followed = True
+    try:
+        while True:
+            over = sweeping.over
+            if told != (now := sweeping.view):
+                told = now
+                yield told
+            if over:
+                return
+            await asyncio.sleep(GLANCE_SECONDS)
+    finally:
+        if not sweeping.over:
+            sweeping.stop()
+
+
+def standing(sweep: Sweep) -> str:
+    """How far a sweep is, in words."""
+    left = sweep.seconds_left
+    if left is None:
+        rest = ""
+    else:
+        rest = f", about {left:.0f} s left" if left < 90 else f", about {left / 60:.0f} min left"
+    return f"{len(sweep.outcomes)} of {sweep.total} runs{rest}"
+
+
+def results(
+    table: Sequence[Row],
+    by_kind: Sequence[Row],
+    diagnosis: Diagnosis,
+    measured: Sequence[Measured],
+    generated: Sequence[Generated],
+) -> dict[str, Any]:
+    """What the page shows of rows: the table, the figures, what to take from them."""
+    against = compare(measured, generated) if generated else []
+    return {
+        "rows": [{**to_plain(row), "name": row.setup.name} for row in table],
+        "figures": [json.loads(figure.to_json()) for figure in sweep_figures(table, by_kind)],
+        "diagnosis": asdict(diagnosis),
+        "against": [asdict(line) for line in against],
+    }
+
+
+def view(
+    text: str,
+    kind: str = "info",
+    shown: dict[str, Any] | None = None,
+    made: int = 0,
+    total: int = 0,
+) -> str:
+    """The value of the results: a status line (info, busy or error) above ``results``. ``<`` is
+    escaped, so that no name can open a tag anywhere."""
+    status = {"text": text, "kind": kind, "made": made, "total": total}
+    value = json.dumps({"status": status, **(shown or {})}, allow_nan=False)
+    return value.replace("<", "\\u003c")
