@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import gradio as gr
 from gradio.components import Component
 
+from specviz.drafters import best_gamma
 from specviz.prompts import Prompt, built_in
 from specviz.records import Settings, SettingsError
 from specviz.ui.elements import Choice, pair_select
@@ -137,7 +138,8 @@ def main_controls(
     choices: Sequence[Choice], drafters: Mapping[str, str], gamma: int
 ) -> dict[str, Component]:
     """Draw what everybody uses into the column that is open; the components by field name.
-    ``drafters`` are names with a sentence on each."""
+    ``drafters`` are names with a sentence on each; ``gamma`` is the pair's, for drafters that
+    have no best draft length of their own."""
     examples = [prompt for prompt in built_in() if prompt.example]
     prompt = gr.Textbox(
         value=examples[0].text,
@@ -168,11 +170,14 @@ def main_controls(
     drafter.change(lambda name: gr.update(info=drafters.get(name, "")), drafter, drafter, **HIDDEN)
     with gr.Row(elem_id="sliders"):
         sliders = {
-            "gamma": gr.Slider(*GAMMA, gamma, step=1, label="Gamma", elem_id="gamma"),
+            "gamma": gr.Slider(
+                *GAMMA, best_gamma(first, gamma), step=1, label="Gamma", elem_id="gamma"
+            ),
             "temperature": gr.Slider(
                 0, 2, 0, step=0.05, label="Temperature", elem_id="temperature"
             ),
         }
+    drafter.input(lambda name: best_gamma(name, gamma), drafter, sliders["gamma"], **HIDDEN)
     return {
         "prompt": prompt,
         "pair": pair,

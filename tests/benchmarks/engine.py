@@ -18,53 +18,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import torch
-from transformers import LlamaForCausalLM
 
 from specviz import decode, drafters, metrics
 from specviz.chat import encode
-from specviz.drafters.draft_model import IdMap
 from specviz.pairs import Pair, Shelf, catalogue
 from specviz.records import Settings
 from specviz.sampling import SeededChance
+from specviz.sweep.generate import assistant
 from specviz.text import Texts
 
 PROMPTS = Path(__file__).parents[2] / "assets" / "prompts.json"
-
-
-class WholeVocabulary(LlamaForCausalLM):
-    """The reduced draft as generate() needs it: target ids in, logits over all of them out.
-
-    The head stays small, so assisted generation pays no more for the draft than we do.
-    """
-
-    def attach(self, pair: Pair) -> WholeVocabulary:
-        id_map = IdMap(pair.draft_ids, pair.draft_unknown, pair.target.vocabulary)
-        self.to_draft, self.to_target = torch.tensor(id_map.to_draft), id_map.tensor
-        self.whole = pair.target.vocabulary
-        return self
-
-    def forward(self, input_ids=None, **arguments):
-        output = super().forward(input_ids=self.to_draft[input_ids], **arguments)
-        whole = output.logits.new_full((*output.logits.shape[:-1], self.whole), float("-inf"))
-        whole[..., self.to_target] = output.logits
-        output.logits = whole
-        return output
-
-
-def assistant(pair: Pair, gamma: int) -> LlamaForCausalLM:
-    """The pair's draft as an assistant with a fixed gamma."""
-    module = WholeVocabulary(pair.draft.module.config).to(
-        next(pair.draft.module.parameters()).dtype
-    )
-    module.load_state_dict(pair.draft.module.state_dict())
-    module.eval().attach(pair)
-    module.config.vocab_size = pair.target.vocabulary
-    settings = module.generation_config
-    settings.num_assistant_tokens = gamma
-    settings.num_assistant_tokens_schedule = "constant"
-    settings.assistant_confidence_threshold = 0.0
-    settings.eos_token_id, settings.pad_token_id = pair.eos_ids[0], pair.eos_ids[0]
-    return module
 
 
 def ours(pair: Pair, ids: list[int], settings: Settings, drafter: str | None) -> decode.Decoding:

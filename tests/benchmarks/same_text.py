@@ -1,6 +1,6 @@
 """Whether speculative text equals the target's own, on every built-in prompt and drafter.
 
-    python tests/benchmarks/same_text.py [--dtype float32] [--tokens 96]
+    python tests/benchmarks/same_text.py [--dtype float32] [--tokens 96] [--limit N]
 
 In float32 every line must say the same. In lower precision a difference is printed with the
 logit gap of the two tokens as each lane computed it: a near tie, or a fault.
@@ -24,12 +24,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--tokens", type=int, default=96)
+    parser.add_argument("--limit", type=int, default=0, help="only N prompts, kinds in turn")
     parser.add_argument("--gammas", type=int, nargs="+", default=[1, 4, 8])
     options = parser.parse_args()
     spec = catalogue()[0]
     pair = Shelf().load(spec.target, spec.draft, options.dtype)
     same = total = 0
-    for example in json.loads(PROMPTS.read_text(encoding="utf-8")):
+    examples = json.loads(PROMPTS.read_text(encoding="utf-8"))[: options.limit or None]
+    for example in examples:
         baseline = True
         for drafter in names(pair):
             for gamma in options.gammas:

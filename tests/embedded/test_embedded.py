@@ -33,7 +33,7 @@ def test_the_target_has_a_lean_form(pair):
     assert pair.draft.lean is not None
 
 
-@pytest.mark.parametrize("kind", ["Story", "Code", "Translate"])
+@pytest.mark.parametrize("kind", ["conversation", "code", "translation"])
 def test_in_float32_the_text_is_the_targets_own(exact, prompts, kind):
     prompt = next(example["prompt"] for example in prompts if example["kind"] == kind)
     for drafter in names(exact):

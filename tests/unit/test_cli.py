@@ -129,7 +129,7 @@ def test_json_is_one_object_with_the_keys_of_the_contract(run):
     assert figures["speedup"] > 0
     assert figures["same_as_baseline"] is True
     assert figures["settings"]["max_new_tokens"] == 12
-    assert figures["drafter"] == "draft model"
+    assert figures["drafter"] == "combined"
     assert "the sea" not in err
 
 
