@@ -69,14 +69,16 @@ def create(pair: Any, settings: Settings, prompt_length: int, chance: Chance) ->
     filters = Filters(settings, prompt_length, pair.eos_ids, torch.device("cpu"))
     vocabulary, floor = pair.target.vocabulary, max(STORE_FLOOR, settings.confidence)
     sure = replace(settings, confidence=max(CONFIDENCE, settings.confidence))
-    drafters: list[Drafter] = [prompt_lookup.PromptLookup(LONGEST, SURE_MATCH)]
+    free: list[Drafter] = [prompt_lookup.PromptLookup(LONGEST, SURE_MATCH)]
     if pair.datastore is not None:
-        drafters.append(
-            retrieval.Retrieval(pair.datastore, filters, chance, vocabulary, floor=floor)
-        )
+        free.append(retrieval.Retrieval(pair.datastore, filters, chance, vocabulary, floor=floor))
+    trained: list[Drafter] = []
     if pair.feature is not None:
-        drafters.append(feature_draft.create(pair, sure, prompt_length, chance))
+        trained.append(feature_draft.create(pair, sure, prompt_length, chance))
     elif pair.draft is not None:
-        drafters.append(draft_model.create(pair, sure, prompt_length, chance))
-    drafters.append(prompt_lookup.PromptLookup(longest=2, shortest=2))
-    return Combined(drafters)
+        trained.append(draft_model.create(pair, sure, prompt_length, chance))
+    free_last = prompt_lookup.PromptLookup(longest=2, shortest=2)
+    # A certain guess is accepted with probability p: at a temperature that is seldom enough for a
+    # trained draft, which knows its q, to come first.
+    order = [*free, *trained] if settings.greedy else [*trained, *free]
+    return Combined([*order, free_last])

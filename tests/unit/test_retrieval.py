@@ -140,7 +140,8 @@ def test_the_law_of_sampled_output_is_the_targets(name, filters):
 def test_the_law_holds_whichever_source_combined_takes(beginning, source):
     store = store_of([0, 1, 2, 1, 0], [2, 2, 0])
     settings = Settings(max_new_tokens=3, gamma=2, temperature=1.0)
-    pair = replace(PAIR, datastore=store)
+    draft = PAIR.draft if source == "draft model" else None
+    pair = replace(PAIR, datastore=store, draft=draft)
     result = exact.compare(exact.Case("", pair, settings, "combined", beginning))
     assert result.holds, result.gap
     assert source in result.sources
