@@ -64,8 +64,8 @@ def available(pair: Any) -> bool:
 
 
 def create(pair: Any, settings: Settings, prompt_length: int, chance: Chance) -> Combined:
-    """Prompt lookup for long matches, then the store, then the feature draft or else the draft
-    model, where there is one."""
+    """Long matches in the text, the store, and the feature draft or else the draft model: when
+    greedy in this order, else with the trained draft first."""
     filters = Filters(settings, prompt_length, pair.eos_ids, torch.device("cpu"))
     vocabulary, floor = pair.target.vocabulary, max(STORE_FLOOR, settings.confidence)
     sure = replace(settings, confidence=max(CONFIDENCE, settings.confidence))
