@@ -16,7 +16,8 @@ from specviz.records import Settings, SettingsError
 from specviz.ui.controls import OTHER, Controls
 from specviz.ui.elements import ASSETS, element
 from specviz.ui.loading import Shelf
-from specviz.ui.proving import Event, Progress, Proving, Provings, follow
+from specviz.ui.proving import Event, Progress, Proving, follow
+from specviz.ui.visitors import OneEach
 from specviz.ui.worker import Turns
 
 LAW_JS = """
@@ -58,7 +59,7 @@ class Lossless:
     ) -> None:
         self._shelf, self._pairs, self._turns = shelf, pairs, turns
         self._controls = controls
-        self._provings = Provings()
+        self._provings: OneEach[Proving] = OneEach(Proving.stop)
 
     # --- what it looks like ----------------------------------------------------------------
 
@@ -248,7 +249,7 @@ class Lossless:
 
     def on_stop(self, request: gr.Request) -> None:
         """End the visitor's proof."""
-        self._provings.stop(request.session_hash or "")
+        self._provings.drop(request.session_hash or "")
 
     async def _follow(self, proving: Proving, request: gr.Request) -> AsyncIterator[str]:
         self._provings.put(request.session_hash or "", proving)

@@ -72,28 +72,6 @@ class Proving:
         self.log += line(event)
 
 
-class Provings:
-    """At most one proof a visitor."""
-
-    def __init__(self) -> None:
-        self._provings: dict[str, Proving] = {}
-        self._lock = threading.Lock()
-
-    def put(self, session: str, proving: Proving) -> None:
-        """Make ``proving`` the visitor's; the one before ends."""
-        with self._lock:
-            before, self._provings[session] = self._provings.get(session), proving
-        if before is not None:
-            before.stop()
-
-    def stop(self, session: str) -> None:
-        """End the visitor's proof, if there is one, and forget it. Returns at once."""
-        with self._lock:
-            proving = self._provings.pop(session, None)
-        if proving is not None:
-            proving.stop()
-
-
 async def follow(proving: Proving) -> AsyncIterator[str]:
     """The log each time it has grown, until the proof is over. Ends it when the reader leaves."""
     told = ""

@@ -7,12 +7,12 @@ keeps each visitor's one race under the session's own unguessable id; it belongs
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Hashable
 from dataclasses import dataclass
 
 from specviz.records import Run
 from specviz.ui.controls import Request
+from specviz.ui.visitors import OneEach
 from specviz.ui.worker import RaceWorker
 
 
@@ -27,38 +27,16 @@ class Memory:
     refused: str = ""
 
 
-class Races:
+class Races(OneEach[RaceWorker]):
     """At most one race a visitor."""
 
     def __init__(self) -> None:
-        self._races: dict[str, RaceWorker] = {}
-        self._lock = threading.Lock()
-
-    def of(self, session: str) -> RaceWorker | None:
-        """The visitor's race, whether it goes, pauses or is over."""
-        with self._lock:
-            return self._races.get(session)
+        super().__init__(lambda race: race.abandon())
 
     def with_ticket(self, ticket: str) -> RaceWorker | None:
         """The race a page has a ticket for, whoever's it is."""
-        with self._lock:
-            return next((race for race in self._races.values() if race.ticket == ticket), None)
-
-    def put(self, session: str, race: RaceWorker) -> None:
-        """Make ``race`` the visitor's; the one before ends."""
-        with self._lock:
-            before, self._races[session] = self._races.get(session), race
-        if before is not None:
-            before.abandon()
-
-    def drop(self, session: str) -> None:
-        """The visitor has left: end the race and forget it. Returns at once."""
-        with self._lock:
-            race = self._races.pop(session, None)
-        if race is not None:
-            race.abandon()
+        return next((race for race in self.all() if race.ticket == ticket), None)
 
     def going(self) -> int:
         """How many races compute or wait for their turn."""
-        with self._lock:
-            return sum(race.state == "going" for race in self._races.values())
+        return sum(race.state == "going" for race in self.all())

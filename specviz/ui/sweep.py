@@ -16,9 +16,10 @@ from specviz.rows import Setup
 from specviz.sweep import JournalError, Plan, PlanError, Sweep, cross, sources
 from specviz.ui.elements import ASSETS, Choice, element, file_url
 from specviz.ui.loading import Shelf
-from specviz.ui.sweeping import Opened, Sweeping, Sweeps, follow, view
+from specviz.ui.sweeping import Opened, Sweeping, follow, view
 from specviz.ui.sweepinputs import Inputs, Wanted, grid_inputs, more_inputs, prompt_inputs
 from specviz.ui.theme import plotly_file
+from specviz.ui.visitors import OneEach
 from specviz.ui.worker import Progress, Turns
 
 SWEEP_JS = """
@@ -44,7 +45,7 @@ class SweepTab:
         self, shelf: Shelf, pairs: Sequence[tuple[Choice, str, str]], turns: Turns
     ) -> None:
         self._shelf, self._turns = shelf, turns
-        self._sweeps = Sweeps()
+        self._sweeps: OneEach[Sweeping | Opened] = OneEach(lambda sweep: sweep.stop())
         self._folder = TemporaryDirectory(prefix="specviz-sweep-")
         self._drafts: dict[str, list[str]] = {}
         self._titles: dict[str, str] = {}

@@ -175,33 +175,6 @@ class Opened:
         return to_csv([*self._table, *self._by_kind])
 
 
-class Sweeps:
-    """At most one sweep a visitor."""
-
-    def __init__(self) -> None:
-        self._sweeps: dict[str, Sweeping | Opened] = {}
-        self._lock = threading.Lock()
-
-    def of(self, session: str) -> Sweeping | Opened | None:
-        """The visitor's sweep, whether it goes or is over."""
-        with self._lock:
-            return self._sweeps.get(session)
-
-    def put(self, session: str, sweeping: Sweeping | Opened) -> None:
-        """Make ``sweeping`` the visitor's; the one before ends."""
-        with self._lock:
-            before, self._sweeps[session] = self._sweeps.get(session), sweeping
-        if before is not None:
-            before.stop()
-
-    def drop(self, session: str) -> None:
-        """The visitor has left: end the sweep and forget it. Returns at once."""
-        with self._lock:
-            sweeping = self._sweeps.pop(session, None)
-        if sweeping is not None:
-            sweeping.stop()
-
-
 async def follow(sweeping: Sweeping | Opened) -> AsyncIterator[str]:
     """The view each time it has changed, until the sweep is over. Ends it when the reader
     leaves."""

@@ -91,7 +91,7 @@ def test_drafters_that_were_tried_on_one_prompt_are_compared(visit):
         expect(one.page.locator("#diagnosis .sv-diagnosis")).to_contain_text(f"{speedup:.2f}x")
     remark = one.page.locator("#diagnosis .sv-diagnosis-remark")
     expect(remark).to_contain_text("Measured on this prompt so far:")
-    expect(remark).to_contain_text(f"prompt lookup, gamma 4: {speedup:.2f}x")
+    expect(remark).to_contain_text(f"prompt lookup, gamma 6: {speedup:.2f}x")
     one._fill(one.page.locator("#prompt textarea"), "Something else")
     one.finish()
     expect(remark).to_have_count(0)
