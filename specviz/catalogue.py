@@ -12,6 +12,9 @@ EMBEDDED_PARAMETERS = 134_515_008
 ASSETS = Path(__file__).resolve().parents[1] / "assets"
 DRAFTS = ASSETS / "drafts"
 EMBEDDED_FEATURES = DRAFTS / "smollm2-135m-feature"
+BEST_GAMMA = {"smollm2-135m-2x576": 3, "smollm2-135m-1x576": 2, "smollm2-135m-4x256": 3}
+"""The shipped draft models, the fastest first, with the draft length that was measured best with
+each: see the table in the README."""
 EMBEDDED_STORE = ASSETS / "stores" / "smollm2-135m-instruct.npz"
 MAX_HEADER_BYTES = 100_000_000
 
@@ -154,24 +157,26 @@ HUB_PAIRS: tuple[PairSpec, ...] = (
 
 
 def embedded_pairs() -> tuple[PairSpec, ...]:
-    """The embedded target with each draft in assets/drafts, smallest first; with none where the
-    folder is empty."""
+    """The embedded target with each draft in assets/drafts, the one that was measured fastest
+    first, unknown ones last and smallest first; with none where the folder is empty."""
     folders = DRAFTS.iterdir() if DRAFTS.is_dir() else ()
-    drafts = [(parameters, path.name) for path in folders if (parameters := draft_size(path))]
+    drafts = [(parameters, path) for path in folders if (parameters := draft_size(path))]
     if not drafts:
         title = "SmolLM2 135M, no draft model"
         return (PairSpec("smollm2-135m", EMBEDDED, "", title, EMBEDDED_PARAMETERS),)
+    known = list(BEST_GAMMA)
+    drafts.sort(key=lambda d: (known.index(d[1].name) if d[1].name in known else len(known), d[0]))
     return tuple(
         PairSpec(
-            name,
+            path.name,
             EMBEDDED,
-            name,
-            f"SmolLM2 135M with a draft of {parameters / 1e6:.1f}M",
+            path.name,
+            f"SmolLM2 135M with a draft of {shape_of(path)}{parameters / 1e6:.1f}M",
             EMBEDDED_PARAMETERS,
             parameters,
-            gamma=3,
+            gamma=BEST_GAMMA.get(path.name, 3),
         )
-        for parameters, name in sorted(drafts)
+        for parameters, path in drafts
     )
 
 
@@ -193,6 +198,17 @@ def draft_size(folder: Path) -> int:
         return safetensors_parameters(folder / "model.safetensors")
     except (OSError, ValueError):
         return 0
+
+
+def shape_of(folder: Path) -> str:
+    """A checkpoint's depth and width for a title, such as "2 layers of 576, "; empty where its
+    config does not say."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        layers, width = config["num_hidden_layers"], config["hidden_size"]
+    except (OSError, ValueError, KeyError):
+        return ""
+    return f"{layers} layer{'s' * (layers != 1)} of {width}, "
 
 
 def safetensors_parameters(path: Path) -> int:

@@ -24,9 +24,10 @@ ORDER = 0
 GAMMA = 8
 LONGEST, SURE_MATCH = 6, 3
 """A repeated n-gram of three tokens or more is worth copying whatever else there is."""
-STORE_FLOOR = 0.2
-"""How sure the store must be of a whole draft."""
-CONFIDENCE = 0.25
+STORE_FLOOR = {"feature draft": 0.7, "draft model": 0.3, "": 0.2}
+"""How sure the store must be of a whole draft, by what would guess in its place: the better that
+is, the surer."""
+CONFIDENCE = 0.3
 """How sure a trained draft must be of all it has guessed to go on: a step of one costs about a
 twentieth of a target call, and a token more to verify half of that."""
 
@@ -37,6 +38,13 @@ class Combined(Drafter):
     def __init__(self, drafters: Sequence[Drafter]) -> None:
         self._drafters = drafters
         self.reads_features = any(drafter.reads_features for drafter in drafters)
+
+        self.devices = tuple(device for drafter in drafters for device in drafter.devices)
+
+    def prepare(self, start: int, end: int, gamma: int) -> None:
+        """See ``Drafter.prepare``."""
+        for drafter in self._drafters:
+            drafter.prepare(start, end, gamma)
 
     def prefill(self, tokens: Sequence[int]) -> None:
         """See ``Drafter.prefill``."""
@@ -67,16 +75,16 @@ def create(pair: Any, settings: Settings, prompt_length: int, chance: Chance) ->
     """Long matches in the text, the store, and the feature draft or else the draft model: when
     greedy in this order, else with the trained draft first."""
     filters = Filters(settings, prompt_length, pair.eos_ids, torch.device("cpu"))
-    vocabulary, floor = pair.target.vocabulary, max(STORE_FLOOR, settings.confidence)
     sure = replace(settings, confidence=max(CONFIDENCE, settings.confidence))
+    method = next(
+        (module for module in (feature_draft, draft_model) if module.available(pair)), None
+    )
+    trained = [method.create(pair, sure, prompt_length, chance)] if method else []
     free: list[Drafter] = [prompt_lookup.PromptLookup(LONGEST, SURE_MATCH)]
     if pair.datastore is not None:
+        floor = max(STORE_FLOOR[method.NAME if method else ""], settings.confidence)
+        vocabulary = pair.target.vocabulary
         free.append(retrieval.Retrieval(pair.datastore, filters, chance, vocabulary, floor=floor))
-    trained: list[Drafter] = []
-    if pair.feature is not None:
-        trained.append(feature_draft.create(pair, sure, prompt_length, chance))
-    elif pair.draft is not None:
-        trained.append(draft_model.create(pair, sure, prompt_length, chance))
     free_last = prompt_lookup.PromptLookup(longest=2, shortest=2)
     # A certain guess is accepted with probability p: at a temperature that is seldom enough for a
     # trained draft, which knows its q, to come first.
