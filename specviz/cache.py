@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
+from specviz.graphs import GraphedState, Graphs
 from specviz.llama import LeanLlama, LeanState
 
 
@@ -30,7 +31,8 @@ class LanguageModel:
 
     ``vocabulary`` is the number of ids that mean something: heads are often padded beyond it.
     ``context`` is the largest number of tokens the model can attend to. ``lean`` is the same
-    model laid out for the lean pass, where there is one.
+    model laid out for the lean pass, where there is one, and ``graphs`` its decode steps to be
+    replayed as CUDA graphs, where they passed their check.
     """
 
     name: str
@@ -39,11 +41,22 @@ class LanguageModel:
     context: int
     parameters: int = 0
     lean: LeanLlama | None = None
+    graphs: Graphs | None = None
 
     @property
     def device(self) -> torch.device:
-        """Where the ids must be put."""
-        return self.module.get_input_embeddings().weight.device
+        """Where the ids must be put, and where logits come out."""
+        embeddings = self.module.get_input_embeddings()
+        if embeddings.weight.device.type == "meta":  # accelerate brings it from CPU or disk
+            return torch.device(embeddings._hf_hook.execution_device)
+        device: torch.device = embeddings.weight.device
+        return device
+
+    @property
+    def devices(self) -> tuple[torch.device, ...]:
+        """Every device that computes for this model: a clock has to wait for all of them."""
+        found = {weight.device for weight in self.module.parameters()}
+        return tuple({self.device, *(one for one in found if one.type != "meta")})
 
 
 class _State(Protocol):
@@ -57,6 +70,9 @@ class _State(Protocol):
 
     def crop(self, length: int) -> None:
         """Forget what stands behind the first ``length`` tokens."""
+
+    def prepare(self, start: int, end: int, longest: int) -> None:
+        """See ``CachedModel.prepare``."""
 
 
 class _TransformersState:
@@ -99,6 +115,9 @@ class _TransformersState:
                 f"{self._model.name}: the cache holds {held} tokens after a roll-back to {length}"
             )
 
+    def prepare(self, start: int, end: int, longest: int) -> None:
+        """Nothing is captured here."""
+
 
 class CachedModel:
     """One run's own view of a shared model: its weights, and a KV cache of this run alone.
@@ -108,11 +127,12 @@ class CachedModel:
 
     def __init__(self, model: LanguageModel, keep_features: bool = False) -> None:
         self.model = model
-        self._state: _State = (
-            LeanState(model.lean, keep_features)
-            if model.lean
-            else _TransformersState(model, keep_features)
-        )
+        self._state: _State = _state_of(model, keep_features)
+
+    def prepare(self, start: int, end: int, longest: int) -> None:
+        """Make ready, before any clock starts, for a text that grows from ``start`` to ``end``
+        tokens by appends of up to ``longest``. Captures CUDA graphs where the model uses them."""
+        self._state.prepare(start, min(end, self.model.context), longest)
 
     @property
     def length(self) -> int:
@@ -145,3 +165,12 @@ class CachedModel:
             raise ValueError(f"cannot roll back to {length}: {self.length} are cached")
         if length < self.length:
             self._state.crop(length)
+
+
+def _state_of(model: LanguageModel, keep_features: bool) -> _State:
+    """The quickest way there is to run ``model``."""
+    if model.graphs is not None:
+        return GraphedState(model.graphs, keep_features)
+    if model.lean is not None:
+        return LeanState(model.lean, keep_features)
+    return _TransformersState(model, keep_features)

@@ -35,6 +35,7 @@ from specviz.sampling import (
     Verify,
     argmax,
     dense_law,
+    logits_of,
     verify_greedy,
     verify_sampled,
 )
@@ -89,7 +90,7 @@ class Decoding(Iterator[Round]):
         self._chance = chance or SeededChance(settings.seed)
         self._filters = Filters(settings, len(prompt_ids), list(eos_ids), target.device)
         self._eos_ids = frozenset(eos_ids)
-        self._clock = clock or DeviceClock(target.device)
+        self._clock = clock or DeviceClock(*target.devices, *drafter.devices)
         self._texts = texts
         self._detokenizer = texts.detokenizer(prompt_ids)
         self._text = ""
@@ -105,6 +106,10 @@ class Decoding(Iterator[Round]):
         if self._prefilled:
             return
         self._prefilled = True
+        length = len(self.tokens)
+        longest = length + self.settings.max_new_tokens
+        self._target.prepare(length, longest, self._schedule.most + 1)
+        self._drafter.prepare(length, longest, self._schedule.most)
         start = self._clock.now()
         if len(self.tokens) > 1:
             self._target.append(self.tokens[:-1])
@@ -128,7 +133,8 @@ class Decoding(Iterator[Round]):
             [self.tokens[-1], *(guess.id for guess in guesses)], keep=len(guesses) + 1
         )
         verified = self._clock.now()
-        laws, verdict = self._decide(logits, guesses)
+        with logits_of(f"{self._target.model.name}, the target,"):
+            laws, verdict = self._decide(logits, guesses)
         self._target.roll_back(len(self.tokens) + verdict.accepted)
         self._schedule.learn(len(guesses), verdict.accepted)
         if self._drafter.reads_features:
@@ -144,9 +150,20 @@ class Decoding(Iterator[Round]):
         return round_
 
     def stop(self, reason: FinishReason = "stopped") -> None:
-        """End the run here. What was decoded stays."""
-        if self.finish_reason == "running":
-            self.finish_reason = reason
+        """End the run here. What was decoded stays; of a character that nothing will finish any
+        more the last token has what there is."""
+        if self.finish_reason != "running":
+            return
+        self.finish_reason = reason
+        if self.rounds and (rest := self._detokenizer.flush()):
+            last = self.rounds[-1]
+            assert last.added is not None, "only a round that ends the text adds nothing"
+            added = replace(last.added, text=last.added.text + rest, label="")
+            self.rounds[-1] = replace(last, added=added)
+
+    def release(self) -> None:
+        """Let go of both models and their caches: the run is over. What was recorded stays."""
+        del self._target, self._drafter
 
     def run(self) -> Run:
         """Everything so far as one record."""
@@ -169,8 +186,8 @@ class Decoding(Iterator[Round]):
     def _end_if_full(self) -> None:
         """End the run where no token is left to add."""
         wanted, room = self._room()
-        if min(wanted, room) <= 0:
-            self.stop("length" if wanted <= 0 else "context")
+        if self.finish_reason == "running" and min(wanted, room) <= 0:
+            self.finish_reason = "length" if wanted <= 0 else "context"
 
     def _draft_length(self) -> int:
         """How many tokens to draft next. The round adds one more, so the last ones draft fewer."""

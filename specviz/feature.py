@@ -13,12 +13,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn import functional as F
 
+from specviz.graphs import Capture, FixedCache, GraphedState, Graphs, Step
 from specviz.llama import Layer, LeanLlama, LeanState, norm
 
 CONFIG = "feature.json"
@@ -30,7 +32,8 @@ class FeatureModel:
     """A feature draft's weights beside its target's. Shared by every run and never written to.
 
     ``stack`` is the layer with the target's embedding [V, W] and its head cut to ``ids`` [Vd, W];
-    ``fuse`` [W, 2W]; the norms [W]. ``parameters`` counts what the checkpoint holds.
+    ``fuse`` [W, 2W]; the norms [W]. ``parameters`` counts what the checkpoint holds. ``graphs`` are
+    its steps to be replayed as CUDA graphs, where they passed their check.
     """
 
     name: str
@@ -40,6 +43,26 @@ class FeatureModel:
     feature_norm: Tensor
     ids: tuple[int, ...]
     parameters: int
+    graphs: Graphs | None = None
+
+    def state(self) -> FeatureState:
+        """An empty cache for one run, the quickest kind there is."""
+        return GraphedFeatureState(self, self.graphs) if self.graphs else FeatureState(self)
+
+    def replayed(self, context: int, capture: Capture) -> Graphs:
+        """Its steps as CUDA graphs, for texts of up to ``context`` tokens."""
+
+        def make(cache: FixedCache, count: int, reach: int, capture: Capture) -> Step:
+            return FeatureStep(self, cache, count, reach, capture)
+
+        return Graphs(self.stack, context, capture, make)
+
+    def mixed(self, features: Tensor, ids: Tensor) -> Tensor:
+        """Hidden states [n, W] and the token after each [n], fused into what the layer reads,
+        [n, W]."""
+        embedded = norm(self.stack.embedding[ids], self.embed_norm, self.stack.eps)
+        known = norm(features, self.feature_norm, self.stack.eps)
+        return F.linear(torch.cat((embedded, known), -1), self.fuse)
 
     @classmethod
     def load(cls, folder: Path, target: LeanLlama) -> FeatureModel:
@@ -108,20 +131,56 @@ class FeatureState:
         Returns the logits of what follows the last token, [1, Vd], and the draft's own guess at
         that token's hidden state, [1, W].
         """
-        model = self._model
-        stack = model.stack
-        embedded = stack.embedding[torch.tensor(ids, device=stack.embedding.device)]
-        both = torch.cat(
-            (
-                norm(embedded, model.embed_norm, stack.eps),
-                norm(features, model.feature_norm, stack.eps),
-            ),
-            -1,
-        )
-        hidden = self._state.run(F.linear(both, model.fuse))
-        feature = norm(hidden[-1:], stack.norm, stack.eps)
-        return F.linear(feature, stack.head), feature
+        tokens = torch.tensor(ids, device=self._model.stack.device)
+        hidden = self._state.run(self._model.mixed(features, tokens))
+        return _read_out(self._model.stack, hidden)
+
+    def prepare(self, start: int, end: int, longest: int) -> None:
+        """See ``CachedModel.prepare``."""
+        self._state.prepare(start, end, longest)
 
     def roll_back(self, length: int) -> None:
         """Forget the entries behind the first ``length``."""
         self._state.crop(length)
+
+
+def _read_out(stack: LeanLlama, hidden: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits [1, Vd] and hidden state [1, W] behind the last of [n, W]."""
+    feature = norm(hidden[-1:], stack.norm, stack.eps)
+    return F.linear(feature, stack.head), feature
+
+
+class FeatureStep(Step):
+    """A feature draft's step, captured."""
+
+    def __init__(self, model: FeatureModel, cache: FixedCache, count: int, *rest: Any) -> None:
+        self._model = model
+        self._features = model.embed_norm.new_zeros(count, model.embed_norm.shape[0])
+        super().__init__(cache, count, *rest)
+
+    def work(self) -> tuple[Tensor, ...]:
+        """See ``Step.work``."""
+        mixed = self._model.mixed(self._features, self.numbers[1:])
+        return _read_out(self._model.stack, self.cache.run(mixed, self.positions, self.reach))
+
+    def behind(self, features: Tensor, length: int, ids: Sequence[int]) -> tuple[Tensor, ...]:
+        """``__call__`` with the hidden states [n, W] that the ids follow."""
+        self._features.copy_(features)
+        return self(length, ids)
+
+
+class GraphedFeatureState(FeatureState):
+    """The same whose steps are replayed."""
+
+    def __init__(self, model: FeatureModel, graphs: Graphs) -> None:
+        super().__init__(model)
+        self._state: GraphedState = GraphedState(graphs)
+
+    def step(self, features: Tensor, ids: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """See ``FeatureState.step``."""
+        step = self._state.captured(len(ids))
+        if not isinstance(step, FeatureStep):
+            return super().step(features, ids)
+        logits, feature = step.behind(features, self._state.length, ids)
+        self._state.length += len(ids)
+        return logits, feature

@@ -5,10 +5,10 @@ around each of a few hundred small products. This pass fuses the three attention
 the two MLP ones, keeps one KV buffer, and does nothing else. It is used for both lanes of a
 race and for Llama drafts; every other model runs through transformers' own forward.
 
-A row's result must not depend on how many rows share its pass, or a verified token could fall
-the other way than the baseline's at a near tie. The products used here keep that where the
+On a CPU a row's result must not depend on how many rows share its pass, or a verified token could
+fall the other way than the baseline's at a near tie. The products used here keep that where the
 processor multiplies bfloat16 natively; attention does once it is always asked in one shape, see
-``_attend``. tests/benchmarks/same_text.py measures how often texts are equal to the token.
+``attention.by_row``. tests/benchmarks/same_text.py measures how often texts are equal to the token.
 
 It is taken only after its logits have been compared with transformers' own (``lean``).
 """
@@ -23,8 +23,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from specviz.attention import Look, look_back
+
 CAPACITY_STEP = 512
-LENGTH_STEP = 16
 FIXED_ROPE = ("default", "linear", "llama3", "yarn")
 
 
@@ -56,6 +57,16 @@ class LeanLlama:
     head: Tensor
     layers: tuple[Layer, ...]
     rotary: Any
+
+    @property
+    def groups(self) -> int:
+        """How many query heads share a key."""
+        return self.heads // self.kv_heads
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.embedding.device
 
     @classmethod
     def of(cls, module: Any) -> LeanLlama:
@@ -98,7 +109,7 @@ class LeanState:
     def forward(self, ids: Sequence[int], keep: int) -> Tensor:
         """Logits of the last ``keep`` of ``ids``, [keep, V], and their states appended."""
         model = self._model
-        hidden = self.run(model.embedding[torch.tensor(ids, device=model.embedding.device)])
+        hidden = self.run(model.embedding[torch.tensor(ids, device=model.device)])
         if self._keep_features:
             self.features = norm(hidden, model.norm, model.eps)
             return F.linear(self.features[-keep:], model.head)
@@ -110,16 +121,19 @@ class LeanState:
         if end > self._capacity:
             self._grow(end)
         cos, sin = self._cos[start:end], self._sin[start:end]
-        mask = self._mask(start, end)
+        look = look_back(start, end, self._model.groups, hidden)
         for layer, (keys, values) in zip(self._model.layers, self._states, strict=True):
-            hidden = hidden + self._attend(layer, hidden, keys, values, cos, sin, mask)
-            hidden = hidden + _mlp(layer, hidden, self._model.eps)
+            hidden = hidden + self._attend(layer, hidden, keys, values, cos, sin, look)
+            hidden = hidden + mlp(layer, hidden, self._model.eps)
         self.length = end
         return hidden
 
     def crop(self, length: int) -> None:
         """Keep the first ``length`` tokens."""
         self.length = length
+
+    def prepare(self, start: int, end: int, longest: int) -> None:
+        """Nothing is captured here; see ``graphs.GraphedState``."""
 
     def _attend(
         self,
@@ -129,49 +143,13 @@ class LeanState:
         values: Tensor,
         cos: Tensor,  # [n, 1, D]
         sin: Tensor,
-        mask: Tensor | None,
+        look: Look,
     ) -> Tensor:
-        """One layer's attention. Past the prompt, each new token is a batch entry of its own whose
-        rows are the heads that share a key, and keys are read up to a multiple of LENGTH_STEP
-        with the surplus masked: the kernel then splits its sums in the same places however many
-        tokens share the pass."""
-        model, start = self._model, self.length
-        count = hidden.shape[0]
-        end = start + count
-        normed = norm(hidden, layer.norm, model.eps)
-        fused = F.linear(normed, layer.qkv).view(count, -1, model.head_dim)  # [n, H + 2K, D]
-        turned = _rotate(fused[:, : model.heads + model.kv_heads], cos, sin)
-        keys[0, :, start:end] = turned[:, model.heads :].transpose(0, 1)
-        values[0, :, start:end] = fused[:, model.heads + model.kv_heads :].transpose(0, 1)
-        if mask is None:
-            mixed = F.scaled_dot_product_attention(
-                turned[:, : model.heads].transpose(0, 1)[None],
-                keys[:, :, :end],
-                values[:, :, :end],
-                is_causal=True,
-                enable_gqa=True,
-            )[0].transpose(0, 1)  # [n, H, D]
-        else:
-            seen = mask.shape[-1]
-            grouped = (count, model.kv_heads, -1, model.head_dim)
-            mixed = F.scaled_dot_product_attention(
-                turned[:, : model.heads].reshape(grouped),
-                keys[:, :, :seen].expand(count, -1, -1, -1),
-                values[:, :, :seen].expand(count, -1, -1, -1),
-                attn_mask=mask,
-            )  # [n, K, H / K, D]
-        return F.linear(mixed.reshape(count, -1), layer.out)
-
-    def _mask(self, start: int, end: int) -> Tensor | None:
-        """What to add to the scores of each new position, [n, 1, 1, up to LENGTH_STEP more than
-        end]: 0 where it may look, -inf where not. None where all of the text is new and the
-        kernel's own causal mask says the same."""
-        if start == 0:
-            return None
-        device = self._model.embedding.device
-        places = torch.arange(-(-end // LENGTH_STEP) * LENGTH_STEP, device=device)
-        unseen = places > torch.arange(start, end, device=device)[:, None, None, None]
-        return self._model.embedding.new_zeros(unseen.shape).masked_fill(unseen, float("-inf"))
+        start, count = self.length, hidden.shape[0]
+        queries, new_keys, new_values = project(self._model, layer, hidden, cos, sin)
+        keys[0, :, start : start + count] = new_keys.transpose(0, 1)
+        values[0, :, start : start + count] = new_values.transpose(0, 1)
+        return F.linear(look(queries, keys, values).reshape(count, -1), layer.out)
 
     def _grow(self, needed: int) -> None:
         model = self._model
@@ -205,19 +183,17 @@ class LeanRows:
         model, place = self._model, self._length
         hidden = model.embedding[ids]
         for layer, (keys, values) in zip(model.layers, self._states, strict=True):
-            fused = F.linear(norm(hidden, layer.norm, model.eps), layer.qkv)
-            fused = fused.view(len(ids), -1, model.head_dim)  # [B, H + 2K, D]
-            turned = fused[:, : model.heads + model.kv_heads]
-            turned = _rotate(turned, self._cos[place], self._sin[place])
-            keys[:, :, place] = turned[:, model.heads :]
-            values[:, :, place] = fused[:, model.heads + model.kv_heads :]
+            cos, sin = self._cos[place], self._sin[place]
+            queries, keys[:, :, place], values[:, :, place] = project(
+                model, layer, hidden, cos, sin
+            )
             mixed = F.scaled_dot_product_attention(
-                turned[:, : model.heads].reshape(len(ids), model.kv_heads, -1, model.head_dim),
+                queries.reshape(len(ids), model.kv_heads, -1, model.head_dim),
                 keys[:, :, : place + 1],
                 values[:, :, : place + 1],
             )  # [B, K, H / K, D]
             hidden = hidden + F.linear(mixed.reshape(len(ids), -1), layer.out)
-            hidden = hidden + _mlp(layer, hidden, model.eps)
+            hidden = hidden + mlp(layer, hidden, model.eps)
         self._length += 1
         return F.linear(norm(hidden, model.norm, model.eps), model.head)
 
@@ -254,7 +230,7 @@ def _applies(module: Any) -> bool:
 def _agrees(model: LeanLlama, module: Any) -> bool:
     vocabulary = model.embedding.shape[0]
     ids = [(37 * i + 11) % vocabulary for i in range(12)]
-    expected = module(input_ids=torch.tensor([ids], device=model.embedding.device)).logits[0]
+    expected = module(input_ids=torch.tensor([ids], device=model.device)).logits[0]
     state = LeanState(model)
     found = torch.cat([state.forward(ids[:7], 7), state.forward(ids[7:], 5)])
     spread = expected.float().std().clamp(min=1e-6)
@@ -287,7 +263,19 @@ def _join(parts: list[Any]) -> Tensor:
 
 
 def norm(hidden: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """Root-mean-square normalisation of [n, W] by ``weight`` [W]."""
     return F.rms_norm(hidden, hidden.shape[-1:], weight, eps)
+
+
+def project(
+    model: LeanLlama, layer: Layer, hidden: Tensor, cos: Tensor, sin: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A layer's queries [n, H, D], keys and values [n, K, D] of hidden states [n, W], turned to
+    their positions by cos and sin, [n, 1, D] or [1, D]."""
+    fused = F.linear(norm(hidden, layer.norm, model.eps), layer.qkv)
+    fused = fused.view(hidden.shape[0], -1, model.head_dim)  # [n, H + 2K, D]
+    turned = _rotate(fused[:, : model.heads + model.kv_heads], cos, sin)
+    return turned[:, : model.heads], turned[:, model.heads :], fused[:, turned.shape[1] :]
 
 
 def _rotate(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -296,6 +284,7 @@ def _rotate(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return heads * cos + torch.cat((heads[..., half:], heads[..., :half]), -1) * sin
 
 
-def _mlp(layer: Layer, hidden: Tensor, eps: float) -> Tensor:
+def mlp(layer: Layer, hidden: Tensor, eps: float) -> Tensor:
+    """A layer's gated feed-forward part, [n, W] to [n, W], without the residual."""
     gate, up = F.linear(norm(hidden, layer.mlp_norm, eps), layer.gate_up).chunk(2, -1)
     return F.linear(F.silu(gate) * up, layer.down)

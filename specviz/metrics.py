@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from math import log
 
@@ -28,6 +28,13 @@ DEFINITIONS = {
     "efficiency": "Measured speedup divided by the predicted one: what the loop itself costs.",
     "observe_s": "Seconds spent recording for this page. They are on neither clock.",
 }
+COUNTS = ("tokens", "target_calls", "drafted", "tested", "accepted")
+SPEEDUPS = ("speedup", "end_to_end_speedup")
+ACCEPTANCE = ("tar", "alpha", "tokens_per_target_call")
+RATES = ("tokens_per_s", "baseline_tokens_per_s")
+COSTS = ("cost_ratio", "verify_ratio", "predicted_speedup", "efficiency")
+FIGURES = (*SPEEDUPS, *ACCEPTANCE, *RATES, *COSTS, "observe_s")
+"""The names of all figures of a run beside its COUNTS, in the order of tables."""
 
 
 @dataclass(slots=True)
@@ -145,16 +152,16 @@ def costs(run: Tally, baseline: Tally | None) -> Costs:
     )
 
 
-def end_to_end_speedup(run: Run, baseline: Run) -> float | None:
-    """Seconds per token with prefill counted in, baseline over speculative."""
-    own = ratio(
-        len(run.tokens),
-        run.prefill_s + run.draft_prefill_s + sum(r.seconds for r in run.rounds),
-    )
-    plain = ratio(
-        len(baseline.tokens), baseline.prefill_s + sum(r.seconds for r in baseline.rounds)
-    )
-    return ratio(own, plain)
+def end_to_end_speedup(runs: Sequence[Run], baselines: Sequence[Run]) -> float | None:
+    """Seconds per token with prefill counted in, baseline over speculative; pooled over runs."""
+    return ratio(_end_to_end_rate(runs), _end_to_end_rate(baselines))
+
+
+def _end_to_end_rate(runs: Sequence[Run]) -> float | None:
+    """Tokens a second, reading the prompt counted in."""
+    reading = sum(run.prefill_s + run.draft_prefill_s for run in runs)
+    decoding = sum(round_.seconds for run in runs for round_ in run.rounds)
+    return ratio(sum(len(run.tokens) for run in runs), reading + decoding)
 
 
 def acceptance_by_position(rounds: Iterable[Round]) -> list[float | None]:

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 from specviz import metrics
 from specviz.records import (
     FinishReason,
     LaneName,
+    Machine,
     PairInfo,
     PromptToken,
     Round,
@@ -164,21 +166,23 @@ class Race:
     ) -> None:
         # Only a race needs torch; replaying must do without.
         from specviz import decode, drafters
-        from specviz.chat import encode
         from specviz.sampling import SeededChance
         from specviz.text import Texts
 
-        self.pair, self.settings, self.prompt, self.drafter = pair, settings, prompt, drafter
-        self._ids = encode(pair, prompt, settings.chat)
-        self._texts = Texts(pair.tokenizer)
+        self.info: PairInfo = pair.info
+        self.machine: Machine = pair.machine
+        self.settings, self.prompt, self.drafter = settings, prompt, drafter
+        self._ids, self.note = _encoded(pair, prompt, settings)
+        texts = Texts(pair.tokenizer)
+        self._prompt_tokens = _prompt_tokens(texts, self._ids)
         self._reused = isinstance(baseline, Run)
         chance = SeededChance(settings.seed)
         common: dict[str, Any] = {
-            "texts": self._texts,
+            "texts": texts,
             "eos_ids": pair.eos_ids,
             "observe": observe,
         }
-        lanes: list[Any] = [
+        self._live = [
             decode.speculative(
                 pair.target,
                 drafters.create(drafter, pair, settings, len(self._ids), chance),
@@ -189,16 +193,24 @@ class Race:
                 **common,
             )
         ]
+        if baseline is True:
+            self._live.append(decode.baseline(pair.target, self._ids, settings, **common))
+        recorded = []
         if isinstance(baseline, Run):
-            lanes.append(Recorded(baseline))
-        elif baseline:
-            lanes.append(decode.baseline(pair.target, self._ids, settings, **common))
-        self._lanes = Lanes(lanes)
+            # What recording it took was spent in the run it comes from.
+            recorded = [Recorded(replace(baseline, observe_s=0.0))]
+        self._lanes = Lanes([*self._live, *recorded])
 
     @property
     def finished(self) -> bool:
         """Whether every lane has come to its end."""
         return self._lanes.finished
+
+    @property
+    def seconds(self) -> float:
+        """Seconds computed so far: the prompt and the rounds, of both lanes unless one is a
+        recorded run."""
+        return sum(lane.prefill_s + lane.draft_prefill_s + lane.seconds for lane in self._live)
 
     def start(self) -> Iterator[Event]:
         """What is to be shown first, then the prompt being read by each lane."""
@@ -209,9 +221,16 @@ class Race:
         """One round of the lane whose clock is behind."""
         return self._lanes.advance()
 
-    def stop(self, reason: FinishReason = "stopped") -> list[Event]:
-        """End both lanes here; everything so far is kept."""
+    def stop(self, reason: FinishReason = "stopped", note: str = "") -> list[Event]:
+        """End both lanes here; everything so far is kept. ``note`` says why, in the trace."""
+        self.note = " ".join(filter(None, (self.note, note)))
         return self._lanes.stop(reason)
+
+    def release(self) -> None:
+        """Let go of the models and of both lanes' caches: the race is over. What was recorded
+        stays."""
+        for lane in self._live:
+            lane.release()
 
     def finish(self) -> Event:
         """The closing figures."""
@@ -219,22 +238,46 @@ class Race:
 
     def trace(self) -> Trace:
         """Everything so far as a record that can be saved."""
-        info: PairInfo = self.pair.info
         return Trace(
-            pair=info,
-            machine=self.pair.machine,
+            pair=self.info,
+            machine=self.machine,
             settings=self.settings,
             prompt=self.prompt,
-            prompt_tokens=_prompt_tokens(self._texts, self._ids),
+            prompt_tokens=self._prompt_tokens,
             runs=self._lanes.runs(),
+            note=self.note,
         )
 
 
-def baseline_key(pair: Any, prompt: str, settings: Settings) -> Hashable:
+def _encoded(pair: Any, prompt: str, settings: Settings) -> tuple[list[int], str]:
+    """The prompt's ids, and a note where they are not all of it. Raises PromptError."""
+    from specviz.chat import encode, encode_cut
+
+    if settings.long_prompt != "cut":
+        return encode(pair, prompt, settings.chat), ""
+    ids, left_out = encode_cut(pair, prompt, settings.chat, settings.max_new_tokens)
+    if not left_out:
+        return ids, ""
+    return ids, (
+        f"The prompt was longer than the context: {left_out:,} tokens of its beginning were left"
+        " out."
+    )
+
+
+def begin(pair: Any, *arguments: Any, **options: Any) -> Race:
+    """A ``Race`` with these arguments, made by the pair itself where its models are elsewhere."""
+    own: Any = getattr(pair, "race", partial(Race, pair))
+    race: Race = own(*arguments, **options)
+    return race
+
+
+def baseline_key(models: Any, prompt: str, settings: Settings) -> Hashable:
     """Equal for two races whose baselines would be the same run on the same machine: a measured
-    one may then be shown again. The draft, the drafter and gamma do not matter to it."""
-    machine = pair.machine
-    return pair.info.target, machine.device, machine.dtype, prompt, replace(settings, gamma=0)
+    one may then be shown again. ``models`` is a pair or a race. The draft, the drafter and how
+    much is drafted do not matter to it."""
+    machine = models.machine
+    alone = replace(settings, gamma=0, schedule="constant", confidence=0.0)
+    return models.info.target, machine.device, machine.dtype, prompt, alone
 
 
 def replay_events(trace: Trace) -> Iterator[Event]:
@@ -275,7 +318,7 @@ def done_event(trace: Trace) -> Event:
         **asdict(metrics.costs(tally, other)),
     }
     figures["end_to_end_speedup"] = (
-        metrics.end_to_end_speedup(run, plain) if run and plain else None
+        metrics.end_to_end_speedup([run], [plain]) if run and plain else None
     )
     figures["observe_s"] = sum(lane.observe_s for lane in trace.runs)
     event: Event = {"e": "done", "figures": figures, "same_as_baseline": None, "divergence": None}
@@ -299,4 +342,7 @@ def _divergence_event(run: Run, plain: Run) -> Event | None:
 
 
 def _prompt_tokens(texts: Any, ids: list[int]) -> tuple[PromptToken, ...]:
-    return tuple(PromptToken(token, texts.label(token)) for token in ids)
+    """The prompt as it is shown: what each token adds to the text, or its label where that is
+    nothing."""
+    detokenizer = texts.detokenizer()
+    return tuple(PromptToken(token, detokenizer.push(token) or texts.label(token)) for token in ids)

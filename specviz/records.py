@@ -20,6 +20,7 @@ Fate = Literal["accepted", "rejected", "discarded", "resampled", "bonus", "targe
 FinishReason = Literal["eos", "length", "stop", "context", "stopped", "error", "running"]
 LaneName = Literal["speculative", "baseline"]
 Schedule = Literal["constant", "adaptive"]
+LongPrompt = Literal["refuse", "cut"]
 GREEDY_BELOW = 1e-4
 
 
@@ -36,7 +37,8 @@ class Settings:
     ``gamma`` is the number of tokens drafted in a round; with the ``schedule`` "adaptive" only
     of the first, and later ones follow what was accepted. ``confidence`` ends a draft early, once
     the draft's own probability that all of it is right falls below; 0 is off. ``chat`` wraps the
-    prompt in the tokenizer's chat template.
+    prompt in the tokenizer's chat template. ``long_prompt`` says what happens to a prompt that is
+    longer than the target's context: it is refused, or its beginning is left out.
     """
 
     max_new_tokens: int = 128
@@ -53,6 +55,7 @@ class Settings:
     seed: int = 0
     stop: tuple[str, ...] = ()
     chat: bool = True
+    long_prompt: LongPrompt = "refuse"
 
     @property
     def greedy(self) -> bool:
@@ -75,6 +78,11 @@ class Settings:
         if self.schedule not in get_args(Schedule):
             raise SettingsError(
                 f"schedule must be one of {', '.join(get_args(Schedule))}, not {self.schedule!r}"
+            )
+        if self.long_prompt not in get_args(LongPrompt):
+            raise SettingsError(
+                f"long_prompt must be one of {', '.join(get_args(LongPrompt))}, not"
+                f" {self.long_prompt!r}"
             )
         if self.top_p == 0:
             raise SettingsError("top_p must be above 0: 0 keeps no token at all; 1 turns it off")
@@ -227,7 +235,8 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class PromptToken:
-    """A token of the prompt as the models saw it."""
+    """A token of the prompt as the models saw it. ``text`` is what it adds to the text, or a label
+    where that is nothing."""
 
     id: int
     text: str

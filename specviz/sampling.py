@@ -9,8 +9,9 @@ section 2 (speculative sampling) and appendix A.1 (why the output's law is the t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 import torch
@@ -28,9 +29,23 @@ from transformers.generation.logits_process import (
 
 from specviz.records import Settings
 
+NOT_NUMBERS = (
+    "returned logits that are not numbers (NaN or infinity); choose float32 as the number format,"
+    " or other models"
+)
+
 
 class BadLogits(ArithmeticError):
-    """The model returned logits that are not numbers, so no token can be chosen."""
+    """A model returned logits that are not numbers, so no token can be chosen."""
+
+
+@contextmanager
+def logits_of(model: str) -> Iterator[None]:
+    """Say whose logits they are that are not numbers."""
+    try:
+        yield
+    except BadLogits:
+        raise BadLogits(f"{model} {NOT_NUMBERS}") from None
 
 
 class Chance(Protocol):
@@ -66,7 +81,7 @@ class SeededChance:
         cumulated = law.to("cpu", torch.float64).cumsum(0)
         total = cumulated[-1].item()
         if not (math.isfinite(total) and total > 0):
-            raise BadLogits("the model's probabilities are not numbers; try dtype float32")
+            raise BadLogits(f"a model {NOT_NUMBERS}")
         u = torch.tensor([self.uniform() * total], dtype=torch.float64)
         return min(int(torch.searchsorted(cumulated, u, right=True)), law.shape[0] - 1)
 
@@ -166,6 +181,16 @@ class Guess:
     passage: tuple[int, ...] = ()
 
 
+def laws_moved(guesses: Sequence[Guess], device: torch.device) -> list[Guess]:
+    """The guesses of one draft with their laws on ``device``, brought there in one piece."""
+    if not guesses or any(guess.law is None for guess in guesses):
+        return list(guesses)
+    laws = torch.stack([guess.law for guess in guesses if guess.law is not None]).to(device)
+    ids = guesses[0].ids
+    ids = None if ids is None else ids.to(device)
+    return [replace(g, law=law, ids=ids) for g, law in zip(guesses, laws, strict=True)]
+
+
 def sureness(guess: Guess) -> float:
     """The draft's own probability of its guess; at temperature 0, where q is one-hot, that of
     the softmax at temperature 1. 1 for a guess without a law, such as a copied one."""
@@ -211,7 +236,7 @@ def verify_sampled(laws: Tensor, guesses: Sequence[Guess], chance: Chance) -> Ve
     for i, guess in enumerate(guesses):
         p.append(laws[i, guess.id].item())
         if not math.isfinite(p[i]):
-            raise BadLogits("the model's probabilities are not numbers; try dtype float32")
+            raise BadLogits(f"a model {NOT_NUMBERS}")
         accepted, drawn = chance.accepts(min(1.0, p[i] / guess.q))
         u.append(drawn)
         if not accepted:
@@ -242,8 +267,8 @@ def dense_law(guess: Guess, like: Tensor) -> Tensor:
 
 
 def argmax(logits: Tensor) -> list[int]:
-    """The likeliest id of each row of [n, V]. Raises BadLogits on NaN."""
+    """The likeliest id of each row of [n, V]. Raises BadLogits on NaN and infinity."""
     best = logits.max(dim=-1)
-    if any(math.isnan(value) for value in best.values.tolist()):
-        raise BadLogits("the model returned logits that are not numbers; try dtype float32")
+    if not all(math.isfinite(value) for value in best.values.tolist()):
+        raise BadLogits(f"a model {NOT_NUMBERS}")
     return best.indices.tolist()

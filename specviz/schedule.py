@@ -14,6 +14,11 @@ class Constant:
     def __init__(self, gamma: int) -> None:
         self.gamma = gamma
 
+    @property
+    def most(self) -> int:
+        """The longest draft that may come."""
+        return self.gamma
+
     def learn(self, drafted: int, accepted: int) -> None:
         """Nothing changes the length."""
 
@@ -26,10 +31,15 @@ class Adaptive(Constant):
     assistant tokens moves by the same steps.
     """
 
+    @property
+    def most(self) -> int:
+        """See ``Constant.most``."""
+        return max(MOST, self.gamma)
+
     def learn(self, drafted: int, accepted: int) -> None:
         """Take in how a round went. One that drafted nothing says nothing."""
         if drafted and accepted == drafted:
-            self.gamma = min(max(MOST, self.gamma), self.gamma + 2)
+            self.gamma = min(self.most, self.gamma + 2)
         elif drafted:
             self.gamma = max(1, self.gamma - 1)
 

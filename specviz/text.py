@@ -6,10 +6,15 @@ completes the character carries all of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from functools import cache
 
 Decode = Callable[[Sequence[int]], str]
 UNFINISHED = "\N{REPLACEMENT CHARACTER}"
+BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+NO_TEXT = re.compile("[\udc80-\udcff]+")
+"""Bytes that are no text, as "surrogateescape" leaves them."""
 
 
 class Detokenizer:
@@ -70,14 +75,51 @@ class Texts:
         return Detokenizer(self.decode, context)
 
     def label(self, token: int) -> str:
-        """A token by itself, for lists: its text, or its vocabulary entry where the text alone
-        says nothing (special tokens, parts of a character)."""
+        """A token by itself, for lists: its text. Where that alone says nothing, its vocabulary
+        entry (special tokens), or its bytes (parts of a character)."""
         if token not in self._labels:
             text = self.decode([token])
             if not text or UNFINISHED in text:
-                text = str(self._tokenizer.convert_ids_to_tokens(token))
+                text = readable(str(self._tokenizer.convert_ids_to_tokens(token)))
             self._labels[token] = text
         return self._labels[token]
+
+
+def readable(entry: str) -> str:
+    """A vocabulary entry that stands for bytes as its text, with bytes that are no whole character
+    written in hexadecimal, such as ⟨F0 9F⟩. Any other entry as it is.
+
+    Byte-level vocabularies (GPT-2 and its kin) write a byte as a visible character, those of the
+    SentencePiece kind as "<0xF0>".
+    """
+    data = _bytes_of(entry)
+    if data is None:
+        return entry
+    text = data.decode("utf-8", "surrogateescape")
+    return NO_TEXT.sub(lambda found: _in_hex(found[0]), text)
+
+
+def _in_hex(escaped: str) -> str:
+    data = escaped.encode("utf-8", "surrogateescape")
+    return "\u27e8" + data.hex(" ").upper() + "\u27e9"
+
+
+def _bytes_of(entry: str) -> bytes | None:
+    """The bytes a vocabulary entry stands for, or None where it stands for none."""
+    if found := BYTE_TOKEN.fullmatch(entry):
+        return bytes([int(found[1], 16)])
+    letters = _byte_letters()
+    return bytes(letters[c] for c in entry) if all(c in letters for c in entry) else None
+
+
+@cache
+def _byte_letters() -> dict[str, int]:
+    """The character that byte-level vocabularies write for each byte, read backwards: printable
+    ones of Latin-1 for themselves, the others, in order, from U+0100 on."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    moved = {chr(0x100 + i): byte for i, byte in enumerate(others)}
+    return {chr(byte): byte for byte in printable} | moved
 
 
 def first_stop(text: str, stops: Sequence[str]) -> int | None:

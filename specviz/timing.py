@@ -1,8 +1,10 @@
-"""A clock that waits for the device before it is read."""
+"""A clock that waits for the devices before it is read."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -16,16 +18,21 @@ class Clock(Protocol):
 
 
 class DeviceClock:
-    """Wall-clock seconds, read only once the device has finished what it was given."""
+    """Wall-clock seconds, read only once every device has finished what it was given."""
 
-    def __init__(self, device: torch.device) -> None:
-        self._wait = {
-            "cuda": lambda: torch.cuda.synchronize(device),
-            "mps": torch.mps.synchronize,
-        }.get(device.type)
+    def __init__(self, *devices: torch.device) -> None:
+        waits = [_wait_for(device) for device in dict.fromkeys(devices)]
+        self._waits = [wait for wait in waits if wait is not None]
 
     def now(self) -> float:
-        """Seconds since some fixed moment, after everything queued on the device is done."""
-        if self._wait is not None:
-            self._wait()
+        """Seconds since some fixed moment, after everything queued on the devices is done."""
+        for wait in self._waits:
+            wait()
         return time.perf_counter()
+
+
+def _wait_for(device: torch.device) -> Callable[[], object] | None:
+    """What waits for a device; None for the CPU, which is done when a call returns."""
+    if device.type == "cuda":
+        return partial(torch.cuda.synchronize, device)
+    return torch.mps.synchronize if device.type == "mps" else None

@@ -62,7 +62,7 @@ function moving(stage) {
   };
 }
 
-function looking({ parts, selection, root }) {
+function looking({ parts, selection, predict, root }) {
   return {
     unpin: () => selection.unpin(),
     jump: () => parts.jump.open(),
@@ -72,7 +72,8 @@ function looking({ parts, selection, root }) {
     present: () => parts.presentation.toggle(),
     sheet: () => parts.presentation.toggleSheet(),
     // The innermost thing first. False where there was nothing to leave.
-    escape: () => parts.walk.stop() || selection.unpin() || parts.presentation.leave(),
+    escape: () =>
+      parts.walk.stop() || selection.unpin() || predict.stop() || parts.presentation.leave(),
   };
 }
 
@@ -81,14 +82,13 @@ function explaining({ model, parts, predict, selection }) {
     narration: () => parts.narration.toggle(),
     level: (number) => parts.narration.setLevel(number),
     walk() {
-      if (predict.state.on) predict.stop();
+      predict.stop();
       parts.walk.toggle();
     },
     predict() {
       parts.walk.stop();
       selection.clear();
-      if (predict.state.on) predict.stop();
-      else if (model.start) predict.start();
+      if (!predict.stop() && model.start) predict.start();
     },
     say(kept) {
       if (!predict.isAsking()) return false;

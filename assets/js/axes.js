@@ -8,7 +8,7 @@ export function drawAxes(group, panel, view, area, toX, toY) {
   const { left, right, top, bottom, em } = area;
   const room = (panel.bars ? 2 : 4.5) * em; // for one tick
   const xTicks = ticks(view.x, (right - left) / room, { whole: panel.xWhole });
-  const yTicks = ticks(view.y, Math.min((bottom - top) / (2.4 * em), 5), { whole: panel.bars });
+  const yTicks = ticks(view.y, Math.min((bottom - top) / (2.4 * em), 5), { whole: panel.yWhole });
   const middle = (left + right) / 2;
   group.replaceChildren(
     svg("path", { class: "sv-chart-grid", d: lines(panel.bars ? [] : yTicks, left, right, toY) }),
@@ -27,11 +27,13 @@ function lines(yTicks, left, right, toY) {
     .join("");
 }
 
-function rule({ value, label: text }, { left, right, em }, toY) {
+// The label stands under its line or, where the axis is too near, over it.
+function rule({ value, label: text }, { left, right, bottom, em }, toY) {
   const y = toY(value);
+  const labelY = y + 1.5 * em < bottom ? y + 1.1 * em : y - 0.4 * em;
   return [
     svg("path", { class: "sv-chart-rule", d: "M" + left + " " + y.toFixed(1) + "H" + right }),
-    label(text, right, y + 1.1 * em, "end"),
+    label(text, right, labelY, "end"),
   ];
 }
 

@@ -84,11 +84,20 @@ export function createCards(root, { model, definitions }) {
 // What is being run, in one line.
 function describeRun(start) {
   if (!start) return "";
-  const { gamma, temperature, seed } = start.settings;
+  const { temperature, seed } = start.settings;
   const heat = temperature ? "temperature " + temperature + ", seed " + seed : "greedy";
   const machine = start.machine?.device ? start.machine.device + ", " + start.machine.dtype : "";
   const mode = start.mode === "replay" ? "recorded run" : "live run";
-  return [mode, start.pair.name, start.drafter + ", gamma " + gamma, heat, machine]
+  return [mode, start.pair.name, start.drafter + ", " + draftLength(start.settings), heat, machine]
     .filter(Boolean)
     .join("  \u00b7  ");
+}
+
+function draftLength({ gamma, schedule, confidence }) {
+  return (
+    "gamma " +
+    gamma +
+    (schedule === "adaptive" ? " at first, adaptive" : "") +
+    (confidence > 0 ? ", confidence " + confidence : "")
+  );
 }

@@ -1,11 +1,12 @@
 // What each plot shows: its panels, their lines and axes, and where a round stands in them. Plain
 // data and functions of the model; nothing is drawn here.
 
-import { count, rate, seconds, share, times } from "./format.js";
+import { DASH, count, rate, seconds, share, times } from "./format.js";
 import { leadLane } from "./model.js";
 import { niceCeiling } from "./scale.js";
 import {
   acceptedLengths,
+  byRound,
   lastOf,
   progress,
   running,
@@ -81,6 +82,7 @@ const LENGTHS = {
   bars: true,
   xTitle: "guesses accepted in a round",
   xWhole: true,
+  yWhole: true,
   yTitle: "rounds",
   lines: [{ label: "rounds", colour: "accepted", mark: "square" }],
   series: (model, at) => [acceptedLengths(model, at.lead)],
@@ -138,14 +140,52 @@ const PROGRESS = {
     " tok/s",
 };
 
-// The plots by the name they have in the page. `sentence` says the last values in words.
+const area = (colour, mark) => ({ colour, mark, area: true });
+
+const DRAFTS = {
+  xTitle: "round",
+  xWhole: true,
+  yWhole: true,
+  yTitle: "tokens",
+  lines: [
+    { label: "drafted", of: (round) => round.drafted, ...area("drafting", "diamond") },
+    { label: "accepted", of: (round) => round.accepted, ...area("accepted", "circle") },
+    { label: "gamma", of: (round) => round.gamma, colour: "ink", mark: "square", dash: true },
+  ],
+  series: (model, at) => DRAFTS.lines.map(({ of }) => byRound(model, at.lead, of)),
+  values: (series) => series.map((one) => String(lastOf(one) ?? DASH)),
+  xRange: (model, peaks, complete) => {
+    const rounds = leadLane(model)?.rounds.length ?? 0;
+    const known = complete && rounds > 0;
+    return [0.5, 0.5 + (known ? rounds : niceCeiling(Math.max(rounds * 1.15, 10)))];
+  },
+  yRange: (model, peaks) => [0, Math.max(model.start?.settings?.gamma ?? 4, peaks.drafted) + 0.5],
+  points(model, round) {
+    if (round.lane !== leadLane(model)?.name) return [];
+    return [{ x: round.index + 1, y: round.drafted }];
+  },
+  stops(model, at) {
+    const rounds = leadLane(model)?.rounds.slice(0, at.lead) ?? [];
+    return rounds.map((round) => ({ round, x: round.index + 1, y: null }));
+  },
+  words: ({ round }) =>
+    "round " +
+    (round.index + 1) +
+    ": " +
+    DRAFTS.lines.map(({ label, of }) => label + " " + (of(round) ?? DASH)).join(", "),
+};
+
+// The plots by the name they have in the page. `note` defines what is drawn, `sentence` says the
+// last values in words; `isNeeded` is there where not every run has something to show.
 export const CHARTS = {
   acceptance: {
+    note: "TAR: accepted / drafted. Alpha: accepted / tested. Both over the run so far.",
     panels: [ACCEPTANCE],
     sentence: ([[tar, alpha]]) =>
       "TAR " + share(lastOf(tar)) + ", alpha " + share(lastOf(alpha)) + ".",
   },
   calls: {
+    note: "New tokens / calls of the target, over the run so far; and what each round kept.",
     panels: [CALLS, LENGTHS],
     sentence: ([[calls], [lengths]]) =>
       share(lastOf(calls)) +
@@ -154,6 +194,7 @@ export const CHARTS = {
       ".",
   },
   race: {
+    note: "Decoding only. Speedup: seconds per token of the target alone / those of this run.",
     panels: [PROGRESS, SPEEDUP],
     sentence: ([[own, plain], [speedup]]) =>
       lane("Speculative", own) +
@@ -163,6 +204,18 @@ export const CHARTS = {
       (lastOf(speedup) === null
         ? "speedup not measured."
         : "measured speedup " + times(lastOf(speedup)) + "."),
+  },
+  drafts: {
+    note: "Gamma: how many may be drafted. Fewer are where the draft was unsure or found nothing.",
+    panels: [DRAFTS],
+    isNeeded: ({ start }, { varied }) =>
+      varied || start?.settings.schedule === "adaptive" || start?.settings.confidence > 0,
+    sentence: ([[drafted, accepted]]) =>
+      "In the last round " +
+      count(lastOf(drafted) ?? 0, "token") +
+      " drafted, " +
+      (lastOf(accepted) ?? 0) +
+      " accepted.",
   },
 };
 

@@ -20,7 +20,7 @@ function fromText(found, model) {
   const last = Math.min(source.from + AROUND, before + found.round.position - 1);
   const pieces = [];
   for (let i = Math.max(0, source.start - AROUND); i <= last; i += 1)
-    pieces.push([textAt(found, model, i), classOf(source, i)]);
+    pieces.push([shownAt(found, model, i), classOf(source, i)]);
   const where = source.from < before ? "from the prompt" : "from the text so far";
   return block("Copied " + where, pieces, origin(found));
 }
@@ -71,12 +71,18 @@ function block(title, pieces, words) {
 
 const promptLength = (model) => model.start?.prompt_tokens?.length ?? 0;
 
-function textAt({ round }, model, place) {
+function tokenAt({ round }, model, place) {
   const before = promptLength(model);
-  if (place < before) return model.start.prompt_tokens[place][1];
+  if (place < before) return { text: model.start.prompt_tokens[place][1] };
   const [, r, i] = (keyAt(model.lanes[round.lane], place - before) ?? "").split(":");
-  return model.lanes[round.lane].rounds[r]?.tokens[i]?.text ?? "";
+  return model.lanes[round.lane].rounds[r]?.tokens[i];
 }
+
+const textAt = (found, model, place) => tokenAt(found, model, place)?.text ?? "";
+
+// With something to see where a token adds no text of its own.
+const shownAt = (found, model, place) =>
+  textAt(found, model, place) || (tokenAt(found, model, place)?.label ?? "");
 
 function classOf({ from, start, end }, place) {
   if (place === from) return "sv-source-hit";

@@ -19,13 +19,16 @@ export function parts(diagnosis, remarks = []) {
   const { headline, facts, limits, advice } = diagnosis;
   return [
     el("h3", {}, "Diagnosis"),
-    el("p", { class: "sv-diagnosis-headline" }, headline),
-    ...remarks.map((text) => text && el("p", { class: "sv-diagnosis-remark" }, text)),
-    advice && el("p", { class: "sv-diagnosis-advice" }, advice.words),
+    el("p", { class: "sv-diagnosis-headline" }, unbroken(headline)),
+    ...remarks.map((text) => text && el("p", { class: "sv-diagnosis-remark" }, unbroken(text))),
+    advice && el("p", { class: "sv-diagnosis-advice" }, unbroken(advice.words)),
     limits.length > 0 && limitList(limits),
     facts.length > 0 && factList(facts),
   ].filter(Boolean);
 }
+
+// A number and its per cent sign stay on one line.
+const unbroken = (text) => text.replace(/(\d) %/g, "$1\u00a0%");
 
 function limitList(limits) {
   const most = Math.max(...limits.map((limit) => limit.after));
@@ -51,7 +54,7 @@ function limitItem(limit, most) {
       el("i", { class: "sv-limit-more", style: part(limit.after - limit.before) }),
     ),
     el("span", { class: "sv-limit-value" }, times(limit.before) + " \u2192 " + times(limit.after)),
-    el("span", { class: "sv-limit-words" }, limit.words),
+    el("span", { class: "sv-limit-words" }, unbroken(limit.words)),
   );
 }
 
@@ -60,6 +63,6 @@ function factList(facts) {
     "details",
     { class: "sv-facts-list", open: true },
     el("summary", {}, "Measured"),
-    el("ul", {}, ...facts.map((fact) => el("li", {}, fact))),
+    el("ul", {}, ...facts.map((fact) => el("li", {}, unbroken(fact)))),
   );
 }

@@ -2,6 +2,7 @@
 // without any network. The figure brings data, axes and captions; ink and grid come from here.
 
 import { el, setText } from "./dom.js";
+import { wrapped } from "./lines.js";
 import { loadPlotly } from "./plotly.js";
 import { readTheme, watchTheme } from "./theme.js";
 
@@ -9,6 +10,9 @@ const CONFIG = { displayModeBar: false, responsive: false, doubleClick: false, s
 const NARROW = 560;
 const LEGEND_LINE = 20; // on a narrow figure each name takes a line of its own
 const SAVED = { width: 960, height: 600, scale: 2 };
+const CAPTION = { letters: 130, size: 14, line: 18 }; // under the title of a saved figure
+const TITLE_LINE = 76;
+const LEGEND_ROW = { names: 2, height: 24 };
 const CORNER = { x: 0.02, xanchor: "left", y: 0.97, yanchor: "top", yref: "container" };
 const MISSING = "This plot needs plotly.js, which did not load.";
 
@@ -60,14 +64,7 @@ export function createFigure(host, url) {
   async function save(format) {
     if (!figure) return;
     const Plotly = await loadPlotly(url);
-    const theme = readTheme(root);
-    const layout = dressed(figure, theme, SAVED.width);
-    Object.assign(layout, {
-      ...SAVED,
-      paper_bgcolor: theme.surface,
-      title: { text: figure.layout.meta.title, ...CORNER },
-      margin: { l: 24, r: 48, t: 120, b: 24 },
-    });
+    const layout = framed(figure, readTheme(root));
     const name = "specviz-" + figure.layout.meta.name;
     const image = { format: format.toLowerCase(), filename: name, ...SAVED };
     await Plotly.downloadImage({ data: figure.data, layout }, image);
@@ -76,11 +73,34 @@ export function createFigure(host, url) {
   return { root, show };
 }
 
+// The layout for a file of its own, in which title and caption are part of the picture.
+function framed(figure, theme) {
+  const { title, caption } = figure.layout.meta;
+  const lines = wrapped(caption, CAPTION.letters);
+  const font = { size: CAPTION.size, color: theme.muted };
+  const top = TITLE_LINE + CAPTION.line * lines.length + legendHeight(figure);
+  return {
+    ...dressed(figure, theme, SAVED.width),
+    ...SAVED,
+    paper_bgcolor: theme.surface,
+    title: { text: title, ...CORNER, subtitle: { text: lines.join("<br>"), font } },
+    margin: { l: 24, r: 48, t: top, b: 24 },
+  };
+}
+
+const namesIn = (data) =>
+  data.filter((trace) => trace.name && trace.showlegend !== false).length;
+
+function legendHeight({ data, layout }) {
+  if (!layout.showlegend) return 0;
+  return LEGEND_ROW.height * Math.ceil(namesIn(data) / LEGEND_ROW.names);
+}
+
 // A layout with the ink of the theme, and smaller letters where there is little room.
 function dressed({ layout, data }, theme, width) {
   const narrow = width < NARROW;
   const size = narrow ? 12 : 14;
-  const names = data.filter((trace) => trace.name && trace.showlegend !== false).length;
+  const names = namesIn(data);
   const font = { ...layout.font, family: theme.font, color: theme.ink, size };
   const label = { bgcolor: theme.surface, bordercolor: theme.edge };
   const result = {

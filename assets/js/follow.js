@@ -1,44 +1,91 @@
 // Following a live run: the page asks for what is new when it can afford to show it, so that a slow
 // page is never flooded and a run is never slowed down by its own display.
 
-const RETRIES = 5;
+const PATIENCE_MS = 300_000; // a lost connection is waited for this long
+const LONGEST_PAUSE_MS = 5000;
+const MISSES_TOLD = 2; // a single one may be chance
 const LOST =
+  "The connection to the server of this page is lost. What has arrived is kept, and the run is" +
+  " asked for again.";
+const FOLLOWED = "specviz.followed";
+const GIVEN_UP =
   "The server of this page does not answer any more. What has arrived is kept. Reload the page" +
   " to run again.";
 
-const FAILED = JSON.stringify({ e: "error", message: LOST }) + "\n";
-
 // `read({ticket, since})` gives {lines, next, resting}. The function returned takes the stage's
-// value: a recorded run as lines, or one line that names the live run to follow.
-export function createFollower(stage, read) {
+// value: a recorded run as lines, or one line that names the live run to follow. `cameBack` is
+// called when a run rests that was followed over a lost connection: other news of it may have been
+// lost too.
+export function createFollower(stage, read, cameBack = () => {}) {
   let run = null; // {ticket, since}: what is followed, and how far it has been read
 
   return function show(value) {
     const ticket = ticketIn(value);
     if (ticket === null) {
       run = null;
+      remember("");
       stage.feed(value);
     } else {
       run = { ticket, since: run?.ticket === ticket ? run.since : 0 };
+      remember(value);
       follow(run);
     }
   };
 
   async function follow(mine) {
+    let wasLost = false;
     let misses = 0;
+    let heard = performance.now();
     while (run === mine) {
       const news = await read({ ticket: mine.ticket, since: mine.since }).catch(() => null);
       if (run !== mine) return;
-      misses = news ? 0 : misses + 1;
-      if (misses > RETRIES) return stage.append(FAILED);
-      if (news?.lines) {
-        if (mine.since === 0) stage.feed("");
-        stage.append(news.lines);
-        mine.since = news.next;
+      if (!news) {
+        misses += 1;
+        if (performance.now() - heard > PATIENCE_MS) return append({ e: "error", message: GIVEN_UP });
+        if (misses === MISSES_TOLD) append({ e: "status", message: LOST });
+        await onlineOr(Math.min(1000 * misses, LONGEST_PAUSE_MS));
+        continue;
       }
-      if (news?.resting) return;
-      await pause(news ? stage.interval() : 1000 * misses);
+      if (misses >= MISSES_TOLD) append({ e: "status", message: "" });
+      wasLost ||= misses > 0;
+      misses = 0;
+      heard = performance.now();
+      take(mine, news);
+      if (news.resting) return wasLost ? cameBack() : undefined;
+      await pause(stage.interval());
     }
+  }
+
+  function take(mine, news) {
+    if (!news.lines) return;
+    if (mine.since === 0) stage.feed("");
+    stage.append(news.lines);
+    mine.since = news.next;
+  }
+
+  function append(event) {
+    stage.append(JSON.stringify(event) + "\n");
+  }
+}
+
+// The value that asked to follow a run when this page was loaded anew in the middle of it, by the
+// visitor or by Gradio once a lost connection is back; empty where there was none. A tab that was
+// opened from another one has that tab's memory too, but not its run.
+export function followedBefore() {
+  const [visit] = performance.getEntriesByType("navigation");
+  if (visit?.type !== "reload") return "";
+  try {
+    return window.sessionStorage.getItem(FOLLOWED) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+function remember(value) {
+  try {
+    window.sessionStorage.setItem(FOLLOWED, value);
+  } catch {
+    // Nothing can be kept here: a page that is loaded anew begins anew.
   }
 }
 
@@ -49,3 +96,16 @@ function ticketIn(value) {
 }
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+// Until so long has passed or the browser says that it is online again.
+function onlineOr(ms) {
+  return new Promise((done) => {
+    const go = () => {
+      clearTimeout(timer);
+      window.removeEventListener("online", go);
+      done();
+    };
+    const timer = setTimeout(go, ms);
+    window.addEventListener("online", go);
+  });
+}

@@ -59,8 +59,11 @@ export function apart(a, b) {
 // A token as people can see it: quoted, with its invisible characters drawn.
 export function quote(text) {
   if (text === "") return "(part of a character)";
-  return isolated("'" + visible(text) + "'");
+  return isolated("'" + visible(text).replace(LEADING_SPACE, "\u00a0") + "'");
 }
+
+// A sentence must not break between the quotation mark and the word.
+const LEADING_SPACE = /^ (?=\S)/;
 
 // Right-to-left text must not reorder the sentence it is quoted in.
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;

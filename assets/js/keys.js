@@ -52,7 +52,7 @@ export const SECTIONS = [
     rows: [
       key(["p"], "present", "presentation", { shown: ["P"], anywhere: true }),
       key(["?"], "sheet", "this sheet", { anywhere: true }),
-      key(["Escape"], "escape", "unpin, close, leave", { shown: ["esc"], anywhere: true }),
+      key(["Escape"], "escape", "unpin, end the walk or the guessing, leave", { shown: ["esc"], anywhere: true }),
     ],
   },
 ];
@@ -100,7 +100,8 @@ export function fillSheet(sheet) {
   const columns = SECTIONS.map(({ title, rows }) =>
     el("section", {}, el("h4", {}, title), el("dl", { class: "sv-keys" }, ...rows.flatMap(entry))),
   );
-  sheet.append(el("h3", {}, "Keys"), el("div", { class: "sv-sheet-columns" }, ...columns), close);
+  const head = el("header", { class: "sv-front-head" }, el("h3", {}, "Keys"), close);
+  sheet.append(head, el("div", { class: "sv-sheet-columns" }, ...columns));
   sheet.addEventListener("click", (event) => event.target === sheet && sheet.close());
   return sheet;
 }

@@ -3,7 +3,7 @@
 
 import { stopStrayFrames } from "./calm.js";
 import { mountDiagnosis } from "./diagnosis.js";
-import { createFollower } from "./follow.js";
+import { createFollower, followedBefore } from "./follow.js";
 import { mountLaw } from "./lossless.js";
 import { mountProof } from "./proofs.js";
 import { createStage } from "./stage.js";
@@ -21,6 +21,6 @@ function mountStage(element, options = {}) {
 }
 
 const tabs = { mountDiagnosis, mountSweep, mountTheory, mountLaw, mountProof, mountTraces };
-const others = { createFollower, stopStrayFrames, savePicture, copyLink };
+const others = { createFollower, followedBefore, stopStrayFrames, savePicture, copyLink };
 window.specviz = { ...window.specviz, mountStage, ...tabs, ...others };
 window.dispatchEvent(new Event("specviz-ready"));

@@ -8,6 +8,8 @@ export const COMMITTED = new Set(["accepted", "resampled", "bonus", "target"]);
 const DEFAULTS = {
   max_new_tokens: 128,
   gamma: 4,
+  schedule: "constant",
+  confidence: 0,
   temperature: 0,
   top_k: 0,
   top_p: 1,
@@ -155,11 +157,15 @@ function allEnded(model) {
 }
 
 export function wasStopped(model) {
-  return Object.values(model.lanes).some((lane) => lane.end?.finish_reason === "stopped");
+  return endedBy(model, "stopped");
+}
+
+function endedBy(model, reason) {
+  return Object.values(model.lanes).some((lane) => lane.end?.finish_reason === reason);
 }
 
 export function phase(model) {
-  if (model.error !== null) return "failed";
+  if (model.error !== null || endedBy(model, "error")) return "failed";
   if (model.start === null) return model.status ? "loading" : "empty";
   if (wasStopped(model)) return "stopped";
   return isComplete(model) ? "finished" : "running";

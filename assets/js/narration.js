@@ -16,12 +16,17 @@ export const LEVELS = [
 // finds a token: {token, round, index, settings, state, verified}.
 export function momentOf(found, decision, frame, model) {
   const about = { settings: model.start?.settings, figures: frame.figures, alone: alone(model) };
+  if (decision && isOver(frame)) return { ...about, kind: "whole" };
   if (found) return { ...about, ...found, kind: kindOf(found) };
   if (decision?.kind === "verify" && decision.round.drafted > 0)
     return { ...about, round: decision.round, kind: "verify" };
   const idle = frame.figures === null || !leadLane(model);
   return { ...about, kind: idle ? "idle" : "moving" };
 }
+
+// The run was watched to its end, and nothing in it is being looked at.
+const isOver = ({ complete, atEnd, stepping, figures }) =>
+  complete && atEnd && !stepping && figures !== null;
 
 function kindOf({ token, state }) {
   if (state === "drafting") return "draft";
@@ -43,6 +48,7 @@ export function narrate(moment, level) {
 const TITLES = {
   idle: () => "What is happening",
   moving: () => "The run so far",
+  whole: () => "The whole run",
   draft: ({ round, index, verified }) =>
     (verified ? "Scored, not yet tested: guess " : "Guess ") + (index + 1) + " of " + round.drafted,
   verify: ({ round }) => "One target call for " + (round.drafted + 1) + " places",
@@ -50,7 +56,7 @@ const TITLES = {
   rejected: ({ round, index }) => "Guess " + (index + 1) + " of " + round.drafted + " goes",
   discarded: () => "Never tested",
   resampled: () => "The target's own token",
-  bonus: () => "One token more, for nothing",
+  bonus: () => "One token more, at no cost",
   target: () => "The target writes",
 };
 

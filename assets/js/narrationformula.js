@@ -2,7 +2,7 @@
 // x is a guess, p the target's law, q the draft's, gamma the length of the draft.
 
 import { inList } from "./evidence.js";
-import { apart, milliseconds, probability, share } from "./format.js";
+import { apart, milliseconds, probability, rate, share } from "./format.js";
 import { acceptance, firstChoice, isGreedy, nameOf, rejectedOf } from "./words.js";
 
 export function formulaLines(moment) {
@@ -23,16 +23,8 @@ function prefix(index) {
 
 const FORMULAS = {
   idle: () => ["accept x when u < min(1, p(x) / q(x)), u uniform on [0, 1)"],
-  moving: ({ figures }) => [
-    ratio("TAR = accepted / drafted", figures.accepted, figures.drafted, figures.tar),
-    ratio("alpha = accepted / tested", figures.accepted, figures.tested, figures.alpha),
-    ratio(
-      "tokens per target call",
-      figures.tokens,
-      figures.target_calls,
-      figures.tokens_per_target_call,
-    ),
-  ],
+  moving: ({ figures }) => figureLines(figures),
+  whole: ({ figures }) => [...figureLines(figures), speedupLine(figures)],
   draft: ({ token, index, verified }, greedy) => [
     greedy
       ? x(index) + " = argmax q(\u00b7 | " + prefix(index) + ") = " + nameOf(token)
@@ -88,6 +80,19 @@ const FORMULAS = {
     (greedy ? "argmax p(\u00b7 | text) = " : "x ~ p(\u00b7 | text): ") + nameOf(token),
   ],
 };
+
+function figureLines({ accepted, drafted, tested, tokens, target_calls: calls, ...values }) {
+  return [
+    ratio("TAR = accepted / drafted", accepted, drafted, values.tar),
+    ratio("alpha = accepted / tested", accepted, tested, values.alpha),
+    ratio("tokens per target call", tokens, calls, values.tokens_per_target_call),
+  ];
+}
+
+function speedupLine({ tokens_per_s: own, baseline_tokens_per_s: alone, speedup }) {
+  if (typeof speedup !== "number") return "";
+  return ratio("speedup = tokens/s / tokens/s alone", rate(own), rate(alone), speedup);
+}
 
 function ratio(name, part, whole, value) {
   return name + " = " + part + " / " + whole + " = " + share(value);

@@ -1,6 +1,6 @@
 // The narration for newcomers, in words alone.
 
-import { apart, count, inHundred, milliseconds, probability } from "./format.js";
+import { apart, count, inHundred, milliseconds, probability, times } from "./format.js";
 import { gainWords } from "./narrationgain.js";
 import { sourceWords } from "./sources.js";
 import { acceptance, firstChoice, isGreedy, nameOf, rejectedOf } from "./words.js";
@@ -24,6 +24,19 @@ const NEWCOMER = {
         : "up to " + count(settings.gamma, "token")) +
       ", the target checks them in one pass, and what passes stays. Then the target adds one token of its own.",
     "So far " + figures.accepted + " of " + figures.drafted + " guesses stayed.",
+  ],
+  whole: ({ figures }) => [
+    "The target wrote " +
+      count(figures.tokens, "token") +
+      " in " +
+      count(figures.target_calls, "pass", "passes") +
+      ": " +
+      figures.accepted +
+      " of " +
+      count(figures.drafted, "guess", "guesses") +
+      " stayed. Alone it makes one pass for every token.",
+    paceWords(figures),
+    "Point at a token to see why it stayed or went. Play shows the run again.",
   ],
   draft: (moment, greedy) => [
     guessWords(moment, greedy),
@@ -98,6 +111,20 @@ const NEWCOMER = {
         ", as it does alone.",
   ],
 };
+
+// Both lanes' seconds for one token, as they were measured.
+function paceWords({ tokens, seconds, baseline_tokens: others, baseline_seconds: alone, speedup }) {
+  if (typeof speedup !== "number") return "";
+  return (
+    "A token took " +
+    milliseconds(seconds / tokens) +
+    ", with the target alone " +
+    milliseconds(alone / others) +
+    ": " +
+    times(speedup) +
+    (speedup < 1 ? ", so here guessing does not pay." : ".")
+  );
+}
 
 function guessWords({ token, round }, greedy) {
   const { subject, who } = sourceWords(token);

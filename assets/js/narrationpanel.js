@@ -67,6 +67,7 @@ export function createNarration(root, { model, memory, actions, predict, look })
       memory.set("narration", open ? "open" : "folded");
     }
     showState();
+    if (onStage() && isOpen()) panel.scrollIntoView({ block: "nearest" });
     actions.refresh();
   }
 

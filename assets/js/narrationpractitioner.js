@@ -1,7 +1,7 @@
 // The narration for practitioners, in the field's terms.
 
 import { inList } from "./evidence.js";
-import { apart, count, milliseconds, probability, share } from "./format.js";
+import { apart, count, milliseconds, probability, rate, share, times } from "./format.js";
 import { gainWords } from "./narrationgain.js";
 import { acceptance, isGreedy, nameOf, rejectedOf } from "./words.js";
 
@@ -16,16 +16,18 @@ const PRACTITIONER = {
   idle: () => [
     "Draft gamma tokens, verify them in one target forward, accept each with probability min(1, p/q), resample at the first rejection. The law of the output is the target's.",
   ],
-  moving: ({ figures }) => [
-    "TAR " +
-      share(figures.tar) +
-      ", alpha " +
-      share(figures.alpha) +
-      ", " +
-      share(figures.tokens_per_target_call) +
-      " tokens per target call over " +
-      count(figures.target_calls, "call") +
-      ".",
+  moving: ({ figures }) => [figureWords(figures)],
+  whole: ({ figures }) => [
+    figureWords(figures),
+    typeof figures.speedup === "number"
+      ? "Decoding only: " +
+        rate(figures.tokens_per_s) +
+        " tok/s against " +
+        rate(figures.baseline_tokens_per_s) +
+        " of the target alone, " +
+        times(figures.speedup) +
+        "."
+      : "",
   ],
   draft: ({ token, round, index, verified }, greedy) => [
     "Draft step " +
@@ -94,6 +96,20 @@ const PRACTITIONER = {
     "One forward, one token: " + nameOf(token) + ", " + milliseconds(round.end - round.start) + ".",
   ],
 };
+
+function figureWords(figures) {
+  return (
+    "TAR " +
+    share(figures.tar) +
+    ", alpha " +
+    share(figures.alpha) +
+    ", " +
+    share(figures.tokens_per_target_call) +
+    " tokens per target call over " +
+    count(figures.target_calls, "call") +
+    "."
+  );
+}
 
 // At temperature 0 q is one-hot; the list of candidates carries the softmax.
 function draftChance(token, greedy) {

@@ -3,7 +3,7 @@
 
 import { drawAxes } from "./axes.js";
 import { setAttr, setText } from "./dom.js";
-import { barsPath, linePath } from "./path.js";
+import { areaPath, barsPath, linePath } from "./path.js";
 import { linear } from "./scale.js";
 import { MARKS, moved, svg } from "./svg.js";
 
@@ -59,7 +59,7 @@ export function createPanel(panel) {
   }
 
   function drawLine(series, i, highest) {
-    setAttr(paths[i], "d", linePath(series, toX, toY));
+    setAttr(paths[i], "d", (panel.lines[i].area ? areaPath : linePath)(series, toX, toY));
     const last = series.xs.length - 1;
     const inside = last >= 0 && series.ys[last] <= highest;
     setAttr(ends[i], "visibility", inside ? "visible" : "hidden");
@@ -119,6 +119,7 @@ const hue = (line) => "sv-hue-" + line.colour;
 
 function lineClass(panel, line) {
   if (panel.bars) return "sv-chart-bars " + hue(line);
+  if (line.area) return "sv-chart-area " + hue(line);
   return "sv-chart-series " + hue(line) + (line.dash ? " sv-chart-dashed" : "");
 }
 

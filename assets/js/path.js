@@ -34,6 +34,15 @@ function flush(parts, column) {
   }
 }
 
+// The same line with all that lies between it and zero.
+export function areaPath(series, toX, toY) {
+  const line = linePath(series, toX, toY);
+  if (line === "") return "";
+  const [first, last] = [toX(series.xs[0]), toX(series.xs.at(-1))].map((x) => x.toFixed(1));
+  const zero = toY(0).toFixed(1);
+  return line + "L" + last + " " + zero + "L" + first + " " + zero + "z";
+}
+
 // Bars of width `share` of one unit, from zero up.
 export function barsPath({ xs, ys }, toX, toY, share) {
   return xs

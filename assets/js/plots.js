@@ -3,7 +3,7 @@
 
 import { createChart } from "./chart.js";
 import { CHARTS } from "./charts.js";
-import { el, setAttr, setText, uniqueId } from "./dom.js";
+import { el, setAttr, setHidden, setText, uniqueId } from "./dom.js";
 import { leadLane } from "./model.js";
 import { createReading } from "./reading.js";
 import { saveButtons, standalone } from "./save.js";
@@ -39,19 +39,20 @@ export function createPlots(root, context) {
     const box = element.querySelector(".sv-plot-box");
     const caption = element.querySelector("figcaption");
     const title = caption.textContent;
+    element.append(el("p", { class: "sv-plot-note" }, figure.note));
     const words = element.querySelector("p");
     words.id = uniqueId("plot");
     const spoken = { tabindex: 0, role: "group", "aria-roledescription": "chart" };
     const attributes = { ...spoken, "aria-label": title, "aria-describedby": words.id };
     for (const [key, value] of Object.entries(attributes)) setAttr(box, key, value);
     const chart = createChart(box, figure);
-    caption.append(saveButtons(() => standalone(chart.root, title), title, "specviz-" + name));
+    caption.append(saveButtons(() => standalone(chart.root, title, figure.note), title, "specviz-" + name));
     createReading(box, chart, {
       stopsOf: (panel) => figure.panels[panel].stops(model, positions()),
       words: (panel, stop) => figure.panels[panel].words(stop),
       selection,
     });
-    return { figure, box, words, chart, seen: false, measured: false, drawn: "" };
+    return { element, figure, box, words, chart, seen: false, measured: false, drawn: "" };
   }
 
   function positions() {
@@ -65,7 +66,9 @@ export function createPlots(root, context) {
     complete = frame.complete;
     const at = positions();
     const state = [model.start !== null, model.ordered.length, complete, Object.values(at)].join();
+    const known = peaks.update();
     for (const plot of plots) {
+      setHidden(plot.element, !(plot.figure.isNeeded?.(model, known) ?? true));
       if ((plot.seen || frame.resting) && plot.drawn !== state) draw(plot, at, state);
     }
   }

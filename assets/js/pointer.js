@@ -23,7 +23,7 @@ export function createPointerTip(root, { selection, find, span }) {
     setHidden(tip, !there);
     if (!there) return;
     const found = find(key);
-    setText(text, visible(found.token.text) || "\u00b7");
+    setText(text, visible(found.token.text || found.token.label || "") || "\u00b7");
     setText(rest, shortForm(found));
     place(root, owner, tip);
   }

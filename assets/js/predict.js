@@ -31,9 +31,12 @@ export function createPredict({ record, model, playhead, show, rebuild }) {
     return { round: full, token: Math.max(0, steps - drafted - 1) };
   }
 
+  // Whether there was anything to stop.
   function stop() {
+    const was = state.on;
     Object.assign(state, fresh());
     show();
+    return was;
   }
 
   function find() {

@@ -31,7 +31,6 @@ export function createPresentation(root, { actions }) {
   function toggleSheet() {
     if (sheet.open) return sheet.close();
     sheet.showModal();
-    sheet.scrollTop = 0; // the focus is at its end, on Close
   }
 
   root.querySelector(".sv-present-button").addEventListener("click", toggle);

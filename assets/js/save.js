@@ -1,13 +1,18 @@
 // A chart as a file of its own, SVG or PNG, made in the browser: nothing is asked of a server.
 
 import { el } from "./dom.js";
+import { wrapped } from "./lines.js";
 import { svg } from "./svg.js";
 
 const MARGIN = 16;
 const HEADING = 28;
+const GAP = 8;
+const LINE = 16;
+const LETTER = 6.6; // pixels, on the wide side for 12 px text
 const SHARPNESS = 2; // pixels of the PNG for one of the page
 const STYLES = [
   "fill",
+  "fill-opacity",
   "stroke",
   "stroke-width",
   "stroke-dasharray",
@@ -37,25 +42,31 @@ export function saveButtons(picture, title, name) {
 }
 
 // A copy that needs no style sheet: every element carries the colours and sizes it has on screen.
-export function standalone(root, title) {
-  return framed(copy(root), title, getComputedStyle(root));
+export function standalone(root, title, note) {
+  return framed(copy(root), title, note, getComputedStyle(root));
 }
 
-// A drawing with its title above it, on the page's ground. `style` knows the colours in force.
-export function framed(drawing, title, style) {
+// A drawing on the page's ground, its title above it and below it the note that says what is drawn.
+// `style` knows the colours in force.
+export function framed(drawing, title, note, style) {
   const [, , width, height] = drawing.getAttribute("viewBox").split(" ").map(Number);
   drawing.setAttribute("x", MARGIN);
   drawing.setAttribute("y", MARGIN + HEADING);
-  const size = { width: width + 2 * MARGIN, height: height + 2 * MARGIN + HEADING };
-  const ink = style.getPropertyValue("--sv-ink").trim();
-  const heading = { x: MARGIN, y: MARGIN + 16, fill: ink, "font-family": style.fontFamily };
+  const lines = wrapped(note, width / LETTER);
+  const below = MARGIN + HEADING + height + GAP;
+  const size = { width: width + 2 * MARGIN, height: below + lines.length * LINE + MARGIN };
+  const face = { x: MARGIN, "font-family": style.fontFamily };
+  const colour = (name) => style.getPropertyValue(name).trim();
+  const heading = { ...face, y: MARGIN + 16, fill: colour("--sv-ink") };
+  const small = { ...face, "font-size": 12, fill: colour("--sv-muted") };
   return svg(
     "svg",
     { ...size, viewBox: "0 0 " + size.width + " " + size.height },
     svg("title", {}, title),
-    svg("rect", { ...size, fill: style.getPropertyValue("--sv-page").trim() }),
+    svg("rect", { ...size, fill: colour("--sv-page") }),
     svg("text", { ...heading, "font-size": 16, "font-weight": 600 }, title),
     drawing,
+    ...lines.map((line, i) => svg("text", { ...small, y: below + (i + 1) * LINE - 4 }, line)),
   );
 }
 

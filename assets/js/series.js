@@ -29,6 +29,19 @@ export function speedups(model, at) {
   return series;
 }
 
+// A count of each round of the lead lane, as steps: a round is one unit wide, around its number.
+export function byRound(model, full, countOf) {
+  const series = { xs: [], ys: [] };
+  const rounds = leadLane(model)?.rounds.slice(0, full) ?? [];
+  for (const round of rounds) {
+    const value = countOf(round);
+    if (typeof value !== "number") continue;
+    series.xs.push(round.index + 0.5, round.index + 1.5);
+    series.ys.push(value, value);
+  }
+  return series;
+}
+
 // Tokens against the lane's own clock, from its start on.
 export function progress(lane, full) {
   if (!lane) return { xs: [], ys: [] };
@@ -51,6 +64,14 @@ export function acceptedLengths(model, full) {
   return { xs: ys.map((_, length) => length), ys };
 }
 
+// Whether a round drafted another number than gamma, or could have. Near the end of the text there
+// is room for less: that does not count.
+function variesIn(round, { gamma, max_new_tokens: most }) {
+  const usual = Math.min(gamma, most - round.position - 1);
+  const allowed = round.gamma ?? usual;
+  return round.lane === "speculative" && (allowed !== usual || round.drafted !== usual);
+}
+
 export const tokensAfter = (round) => round.position + round.committed;
 
 export const lastOf = ({ ys }) => ys.at(-1) ?? null;
@@ -66,13 +87,14 @@ export function createPeaks(model) {
   let seen = 0;
   let start = null;
   let counts = [];
-  const peaks = { speedup: 0, calls: 0, longest: 0, rounds: 0, update };
+  const none = { speedup: 0, calls: 0, longest: 0, rounds: 0, drafted: 0, varied: false };
+  const peaks = { ...none, update };
 
   function reset() {
     seen = 0;
     start = model.start;
     counts = [];
-    Object.assign(peaks, { speedup: 0, calls: 0, longest: 0, rounds: 0 });
+    Object.assign(peaks, none);
   }
 
   function update() {
@@ -86,6 +108,8 @@ export function createPeaks(model) {
     counts[round.accepted] = (counts[round.accepted] ?? 0) + 1;
     peaks.longest = Math.max(peaks.longest, round.accepted);
     peaks.rounds = Math.max(peaks.rounds, counts[round.accepted]);
+    peaks.drafted = Math.max(peaks.drafted, round.gamma ?? 0, round.drafted);
+    peaks.varied ||= variesIn(round, model.start.settings);
     if (tokensAfter(round) < EARLY * tokenLimit(model)) return;
     peaks.speedup = Math.max(peaks.speedup, round.figures?.speedup ?? 0);
     peaks.calls = Math.max(peaks.calls, round.figures?.tokens_per_target_call ?? 0);

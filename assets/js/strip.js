@@ -18,10 +18,10 @@ export function renderStrip(root, model, frame) {
 function stripMessage(model, frame) {
   if (model.error !== null) return model.error;
   if (model.status) return model.status.message;
-  if (frame.phase !== "stopped") return "";
+  if (frame.phase !== "stopped" && frame.phase !== "failed") return "";
   const lane = model.lanes.speculative ?? model.lanes.baseline;
   return (
-    "Stopped after " +
+    (frame.phase === "stopped" ? "Stopped after " : "This run failed after ") +
     lane.tokens +
     (lane.tokens === 1 ? " token" : " tokens") +
     "; everything so far is kept."

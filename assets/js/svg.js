@@ -15,6 +15,7 @@ export function svg(name, attributes = {}, ...children) {
 export const MARKS = {
   circle: "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
   square: "M-3.5 -3.5h7v7h-7z",
+  diamond: "M0 -5l5 5l-5 5l-5 -5z",
 };
 
 export const moved = (x, y) => "translate(" + x.toFixed(1) + " " + y.toFixed(1) + ")";

@@ -3,7 +3,7 @@
 
 import { setAttr, setHidden, setText } from "./dom.js";
 import { milliseconds } from "./format.js";
-import { isReplay, leadLane, tellingKey, upperBound } from "./model.js";
+import { isComplete, isReplay, leadLane, tellingKey, upperBound } from "./model.js";
 import { createRecorder } from "./recorder.js";
 import { framed, saveButtons } from "./save.js";
 import { niceStep } from "./scale.js";
@@ -16,6 +16,8 @@ const AXIS = 24;
 const GUTTER = 84; // for the lanes' names
 const MARGIN = 12;
 const ROUNDS_SHOWN = 14; // in the close-up
+const SAVED_NOTE =
+  "Rounds on each lane's decode clock, to scale: first drafting, coloured, then the target call.";
 const LEGIBLE = 3; // pixels a round must have for the whole run to be worth showing
 
 export function createTimeline(root, { model, playhead, actions, selection }) {
@@ -59,7 +61,7 @@ export function createTimeline(root, { model, playhead, actions, selection }) {
   function showsWhole() {
     if (wholeRun !== null) return wholeRun;
     const lane = leadLane(model);
-    return isReplay(model) && lane.rounds.length * LEGIBLE < axisWidth();
+    return (isReplay(model) || isComplete(model)) && lane.rounds.length * LEGIBLE < axisWidth();
   }
 
   const axisWidth = () => width - GUTTER - MARGIN;
@@ -114,7 +116,7 @@ export function createTimeline(root, { model, playhead, actions, selection }) {
   function picture() {
     const recorder = createRecorder(width, heightNow(), canvas.getContext("2d"));
     paint(recorder, windowOf(), "");
-    return framed(recorder.root, title, getComputedStyle(root));
+    return framed(recorder.root, title, SAVED_NOTE, getComputedStyle(root));
   }
 
   function paint(context, range, active) {

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from specviz.diagnosis import recommend
+from specviz.metrics import ACCEPTANCE, COSTS
 from specviz.rows import Row, rows, to_plain
 
 DASH = "\u2014"
@@ -69,19 +70,7 @@ def _setups(table: Sequence[Row]) -> Iterator[list[str]]:
             f"{_number(low)}-{_number(high)}" if row.interval else DASH,
             _number(spread.mean if spread else None),
             _number(spread.median if spread else None),
-            *(
-                _number(figures[key])
-                for key in (
-                    "end_to_end_speedup",
-                    "tar",
-                    "alpha",
-                    "tokens_per_target_call",
-                    "cost_ratio",
-                    "verify_ratio",
-                    "predicted_speedup",
-                    "efficiency",
-                )
-            ),
+            *(_number(figures[name]) for name in ("end_to_end_speedup", *ACCEPTANCE, *COSTS)),
             f"{row.same}/{row.compared}" if row.compared else DASH,
         ]
 

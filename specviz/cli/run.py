@@ -24,28 +24,12 @@ from specviz.cli.terminal import (
     text_printer,
     to_json,
 )
+from specviz.metrics import ACCEPTANCE, COSTS, COUNTS, RATES, SPEEDUPS
 from specviz.records import Settings, Trace
 from specviz.trace import MAX_TEXT, dump_trace
 
 MAX_PROMPT_BYTES = 4 * MAX_TEXT
-FIGURES = (
-    "tokens",
-    "target_calls",
-    "drafted",
-    "tested",
-    "accepted",
-    "tar",
-    "alpha",
-    "tokens_per_target_call",
-    "tokens_per_s",
-    "baseline_tokens_per_s",
-    "speedup",
-    "end_to_end_speedup",
-    "cost_ratio",
-    "verify_ratio",
-    "predicted_speedup",
-    "efficiency",
-)
+FIGURES = (*COUNTS, *ACCEPTANCE, *RATES, *SPEEDUPS, *COSTS)
 
 
 def run_command(options: argparse.Namespace) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from specviz import metrics, theory
-from specviz.diagnosis.profile import Profile, alpha_interval, profile, speedup_interval
+from specviz import theory
+from specviz.diagnosis.limits import limits
+from specviz.diagnosis.profile import Profile, profile
 from specviz.diagnosis.words import (
     Advice,
     Diagnosis,
-    Limit,
     Point,
     between,
     listed,
@@ -19,6 +19,7 @@ from specviz.diagnosis.words import (
     times,
     tokens,
 )
+from specviz.intervals import one_speedup_interval, share_interval
 from specviz.records import Run, Trace
 from specviz.rows import Setup
 
@@ -40,12 +41,12 @@ def diagnose(trace: Trace) -> Diagnosis:
     own = profile([trace])
     if own is None:
         return Diagnosis("The run ended before there was anything to compare.")
-    interval = speedup_interval(run, baseline)
+    interval = one_speedup_interval(run, baseline)
     return Diagnosis(
         headline=_headline(own, interval),
         speedup=own.speedup,
         facts=tuple(_facts(own)),
-        limits=_limits(own, run, baseline),
+        limits=limits(own, run, baseline),
         advice=_advice(own, setup_of(trace, run), interval),
         point=_point(own, interval),
     )
@@ -95,100 +96,6 @@ def _break_even(own: Profile) -> str:
     return f"At this c drafting pays from alpha = {least:.2f} on; it was {own.alpha:.2f}."
 
 
-# --- what limits it ------------------------------------------------------------------------
-
-
-def _limits(own: Profile, run: Run, baseline: Run) -> tuple[Limit, ...]:
-    found = [
-        limit
-        for limit in (
-            _guesses(own),
-            _draft(own),
-            _gamma(own),
-            _verification(own),
-            _overhead(own),
-            _length(own, run, baseline),
-        )
-        if limit is not None and limit.noticeable
-    ]
-    return tuple(sorted(found, key=lambda limit: -limit.gain))
-
-
-def _guesses(own: Profile) -> Limit | None:
-    if own.alpha is None or own.alpha == 1:
-        return None
-    after = own.with_all_accepted()
-    better = min(1.0, own.alpha + 0.1)
-    return Limit(
-        "Guesses too often wrong",
-        own.speedup,
-        after,
-        f"Were every guess right, it would be {times(after)}; with alpha at {better:.2f} instead"
-        f" of {own.alpha:.2f}, {times(own.with_alpha(better))}.",
-    )
-
-
-def _draft(own: Profile) -> Limit | None:
-    after = own.with_draft_times(0.0)
-    return Limit(
-        "Draft too slow",
-        own.speedup,
-        after,
-        f"A draft twice as fast would make it {times(own.with_draft_times(0.5))}, one that costs"
-        f" nothing {times(after)}.",
-    )
-
-
-def _gamma(own: Profile) -> Limit | None:
-    best = own.best_gamma()
-    if not own.fixed or best == own.gamma:
-        return None
-    after = own.at_gamma(best)
-    word = "too long" if best < own.gamma else "too short"
-    return Limit(
-        f"Gamma {word}",
-        own.speedup,
-        after,
-        f"With gamma {best} instead of {own.gamma} about {times(after)} is to be expected.",
-    )
-
-
-def _verification(own: Profile) -> Limit | None:
-    if own.c is None:
-        return None
-    after = own.with_free_verification()
-    return Limit(
-        "Verifying is not free on this device",
-        own.speedup,
-        after,
-        f"A target call on the whole draft takes {steps(own.verify)} steps. If it took one, as the"
-        f" papers assume, it would be {times(after)}.",
-    )
-
-
-def _overhead(own: Profile) -> Limit | None:
-    after = own.without_overhead()
-    return Limit(
-        "The loop itself",
-        own.speedup,
-        after,
-        f"If deciding and bookkeeping took no time in either lane, it would be {times(after)}.",
-    )
-
-
-def _length(own: Profile, run: Run, baseline: Run) -> Limit | None:
-    whole = metrics.end_to_end_speedup(run, baseline)
-    if whole is None or whole <= 0:
-        return None
-    return Limit(
-        "Too few tokens",
-        whole,
-        own.speedup,
-        f"With the prompt counted in, these {tokens(len(run.tokens))} were {times(whole)}: reading"
-        f" it takes as long in both lanes. A longer answer comes closer to {times(own.speedup)}.",
-    )
-
-
 # --- what to do ----------------------------------------------------------------------------
 
 
@@ -234,7 +141,7 @@ def _point(own: Profile, interval: tuple[float, float] | None) -> Point | None:
         return None
     return Point(
         alpha=own.alpha,
-        alpha_interval=alpha_interval(own.accepted, own.tested),
+        alpha_interval=share_interval(own.accepted, own.tested),
         gamma=own.gamma,
         drafted=own.drafted,
         c=own.c,

@@ -7,15 +7,12 @@ would change it is found by changing one of its parts.
 
 from __future__ import annotations
 
-import math
-import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from specviz import metrics, theory
 from specviz.metrics import ratio
-from specviz.records import Round, Run, Trace
-from specviz.rows import COVERAGE, RESAMPLES
+from specviz.records import Round, Trace
 
 LONGEST_ADVICE = 12
 FARTHEST_ADVICE = 2
@@ -196,39 +193,3 @@ def _by_position(rounds: Iterable[Round]) -> tuple[float | None, ...]:
             tested[place] += 1
             accepted[place] += place < round_.accepted
     return tuple(ratio(a, t) for a, t in zip(accepted, tested, strict=True))
-
-
-def alpha_interval(accepted: int, tested: int) -> tuple[float, float] | None:
-    """The 95 % Wilson interval of a share; None where nothing was tested."""
-    if not tested:
-        return None
-    z, share = 1.96, accepted / tested
-    middle = (share + z * z / (2 * tested)) / (1 + z * z / tested)
-    spread = math.sqrt(share * (1 - share) / tested + z * z / (4 * tested * tested))
-    spread *= z / (1 + z * z / tested)
-    return max(0.0, middle - spread), min(1.0, middle + spread)
-
-
-def speedup_interval(run: Run, baseline: Run) -> tuple[float, float] | None:
-    """The 95 % bootstrap interval of one run's speedup: the rounds of each lane are drawn again.
-    None for fewer than two rounds a lane."""
-    if len(run.rounds) < 2 or len(baseline.rounds) < 2:
-        return None
-    chance = random.Random(0)
-    lanes = [
-        [(len(round_.committed), round_.seconds) for round_ in lane.rounds]
-        for lane in (run, baseline)
-    ]
-    drawn = []
-    for _ in range(RESAMPLES):
-        rates = []
-        for lane in lanes:
-            tokens, seconds = map(sum, zip(*chance.choices(lane, k=len(lane)), strict=True))
-            rates.append(ratio(tokens, seconds))
-        if (value := ratio(*rates)) is not None:
-            drawn.append(value)
-    if not drawn:
-        return None
-    drawn.sort()
-    tail = round((1 - COVERAGE) / 2 * (len(drawn) - 1))
-    return drawn[tail], drawn[-1 - tail]

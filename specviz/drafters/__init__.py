@@ -14,12 +14,15 @@ import pkgutil
 from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from specviz.records import Settings
-from specviz.sampling import Chance, Guess
+
+if TYPE_CHECKING:  # so that the page can name drafters where no torch is
+    import torch
+    from torch import Tensor
+
+    from specviz.sampling import Chance, Guess
 
 
 class Drafter:
@@ -27,6 +30,13 @@ class Drafter:
 
     reads_features = False
     """Whether ``read_features`` is to be called."""
+
+    devices: tuple[torch.device, ...] = ()
+    """What it computes on, beside the target's own devices."""
+
+    def prepare(self, start: int, end: int, gamma: int) -> None:
+        """Make ready, before any clock starts, for a text that grows from ``start`` to ``end``
+        tokens with drafts of up to ``gamma``. Nothing where there is nothing to make ready."""
 
     def prefill(self, tokens: Sequence[int]) -> None:
         """Read the prompt, all but its last token. Nothing where a drafter needs no reading."""

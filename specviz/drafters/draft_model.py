@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 from specviz.cache import CachedModel, LanguageModel
 from specviz.drafters import Drafter
 from specviz.drafters.guesser import Guesser, IdMap
 from specviz.records import Settings
-from specviz.sampling import Chance, Guess, sureness
+from specviz.sampling import Chance, Guess, laws_moved, sureness
 
 NAME = "draft model"
 SUMMARY = "A smaller model of the same kind guesses the next tokens, one at a time."
@@ -21,15 +23,31 @@ ORDER = 1
 
 
 class DraftModel(Drafter):
-    """Drafts with a KV cache that is rolled back to the text before each round."""
+    """Drafts with a KV cache that is rolled back to the text before each round.
 
-    def __init__(self, model: LanguageModel, guesser: Guesser, confidence: float = 0.0) -> None:
+    ``verifier`` is where guesses are verified: the laws of a round's guesses go there together,
+    once, where the draft stands on another device. The guesses themselves are plain ids.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        guesser: Guesser,
+        confidence: float = 0.0,
+        verifier: torch.device | None = None,
+    ) -> None:
         self._cached = CachedModel(model)
+        self.devices = model.devices
+        self._elsewhere = None if verifier in (None, model.device) else verifier
         self._guesser = guesser
         self._confidence = confidence
         self._tokens: list[int] = []
         self._own: list[int] = []
         self._settled = 0
+
+    def prepare(self, start: int, end: int, gamma: int) -> None:
+        """See ``Drafter.prepare``. After full acceptance two tokens are read at once."""
+        self._cached.prepare(start, end, 2)
 
     def prefill(self, tokens: Sequence[int]) -> None:
         """See ``Drafter.prefill``."""
@@ -55,7 +73,7 @@ class DraftModel(Drafter):
             self._own.append(self._guesser.own(guess.id))
             if self._confidence:
                 sure *= sureness(guess)
-        return guesses
+        return guesses if self._elsewhere is None else laws_moved(guesses, self._elsewhere)
 
     def _read(self, tokens: Sequence[int]) -> None:
         """Make the draft's text ``tokens``: forget guesses that were thrown away, keep the rest
@@ -85,4 +103,4 @@ def create(pair: Any, settings: Settings, prompt_length: int, chance: Chance) ->
     else:
         id_map = IdMap(pair.draft_ids, pair.draft_unknown, pair.target.vocabulary)
     guesser = Guesser(NAME, settings, prompt_length, pair.eos_ids, model.device, chance, id_map)
-    return DraftModel(model, guesser, settings.confidence)
+    return DraftModel(model, guesser, settings.confidence, pair.target.device)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from specviz.drafters import Drafter
 from specviz.drafters.guesser import Guesser, IdMap
-from specviz.feature import FeatureModel, FeatureState
+from specviz.feature import FeatureModel
 from specviz.records import Settings
 from specviz.sampling import Chance, Guess, sureness
 
@@ -31,11 +31,15 @@ class FeatureDraft(Drafter):
     reads_features = True
 
     def __init__(self, model: FeatureModel, guesser: Guesser, confidence: float = 0.0) -> None:
-        self._state = FeatureState(model)
+        self._state = model.state()
         self._guesser = guesser
         self._confidence = confidence
         self._unread: list[Tensor] = []
         self._settled = 0
+
+    def prepare(self, start: int, end: int, gamma: int) -> None:
+        """See ``Drafter.prepare``. A round's first step reads all that the last one added."""
+        self._state.prepare(start, end, gamma + 1)
 
     def read_features(self, features: Tensor) -> None:
         """See ``Drafter.read_features``."""

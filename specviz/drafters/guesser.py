@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from specviz.records import Settings
-from specviz.sampling import Chance, Filters, Guess, argmax
+from specviz.sampling import Chance, Filters, Guess, argmax, logits_of
 
 
 class IdMap:
@@ -51,7 +51,12 @@ class Guesser:
         return self._map.to_draft[token] if self._map else token
 
     def guess(self, logits: Tensor, text: Sequence[int]) -> Guess:
-        """One token from a row of logits [1, Vd] behind ``text``, the target's ids."""
+        """One token from a row of logits [1, Vd] behind ``text``, the target's ids. Raises
+        BadLogits."""
+        with logits_of(f"the {self._source}"):
+            return self._chosen(logits, text)
+
+    def _chosen(self, logits: Tensor, text: Sequence[int]) -> Guess:
         if self._filters.pass_greedy_through:
             return self._of(argmax(logits)[0], logits[0])
         prefix = [self.own(token) for token in text] if self._filters.reads_prefix else ()

@@ -28,7 +28,8 @@ PROOFS = (
         " bonus and end of text, several rounds deep, and adds up the probability of each text.",
         "The loop's code gives every text exactly the target's own probability, whichever"
         " drafter and filter is used.",
-        "Nothing about a real model's arithmetic: the models here are small tables.",
+        "Nothing about a real model's arithmetic: the models here are small tables, and a Llama"
+        " of two layers.",
     ),
     Proof(
         "sampled",
@@ -46,3 +47,19 @@ PROOFS = (
         "Prompts that were not tried, and sampling, which the other two proofs are for.",
     ),
 )
+
+RIGHT = "right"
+VERIFYING = {
+    RIGHT: "The algorithm of arXiv 2211.17192, as specviz runs it.",
+    "argmax draft": "The draft always guesses its likeliest token, and the test still divides by"
+    " its q.",
+    "softmaxed residual": "max(p - q, 0) goes through a softmax instead of being divided by its"
+    " sum.",
+    "no residual": "After a rejection the token is drawn from p itself.",
+    "filters on one side": "The draft draws at half the temperature; the test uses the q of the"
+    " full one.",
+    "kept behind a rejection": "Every guess is tested, and as many are kept as passed, though one"
+    " before them failed.",
+}
+"""The ways of verifying that ``variants`` implements, each in a sentence; all but the first are
+wrong."""

@@ -1,22 +1,21 @@
 """The exact proof: every path of the decode loop, weighed, against the target's own law.
 
 The loop is ``decode.speculative`` itself, with its caches, filters, drafters and ends of text;
-only the models are tables and the chance is scripted. Appendix A.1 of arXiv 2211.17192 proves
-one token; here whole texts are enumerated, several rounds deep.
+only the models are small, tables and a Llama of two layers, and the chance is scripted. Appendix
+A.1 of arXiv 2211.17192 proves one token; here whole texts are enumerated, several rounds deep.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from specviz import drafters
 from specviz.decode import speculative
 from specviz.drafters import Drafter
+from specviz.lossless.cases import Case, cases
 from specviz.lossless.enumeration import Script, law_of
-from specviz.lossless.tables import TablePair, small_store, table_model
 from specviz.lossless.variants import RIGHT, Variant
-from specviz.records import Settings
 from specviz.sampling import Chance, Filters
 from specviz.text import Texts
 
@@ -24,27 +23,17 @@ TOLERANCE = 1e-12
 Law = dict[tuple[int, ...], float]
 
 
-@dataclass(frozen=True)
-class Case:
-    """A setting in which the law of a text is enumerated. ``prompt`` are token ids."""
-
-    name: str
-    pair: TablePair
-    settings: Settings
-    drafter: str = "draft model"
-    prompt: tuple[int, ...] = (3, 1)
-
-
 @dataclass(frozen=True, slots=True)
 class ExactResult:
     """Both laws of one case. ``texts`` holds each text with its probability by the target alone
     and by the loop, the target's likeliest first. ``rounds`` is the most that one path took,
-    ``sources`` names where guesses came from."""
+    ``sources`` names where guesses came from and ``fates`` what became of tokens on some path."""
 
     case: str
     paths: int
     rounds: int
     sources: frozenset[str]
+    fates: frozenset[str]
     texts: tuple[tuple[str, float, float], ...]
 
     @property
@@ -63,35 +52,6 @@ class ExactResult:
         return self.gap <= TOLERANCE and self.missing <= TOLERANCE
 
 
-def cases() -> list[Case]:
-    """What the proof goes through: drafters, filters, ends of the text, draft lengths."""
-    target, draft = table_model(1), table_model(2)
-    pair = TablePair(target, draft)
-    part = replace(pair, draft=table_model(5, vocabulary=3), draft_ids=(2, 0, 3), draft_unknown=1)
-    stored = replace(pair, datastore=small_store(3, vocabulary=4))
-    warm = Settings(max_new_tokens=3, gamma=2, temperature=1.0)
-    rows = (
-        ("one guess a round", pair, replace(warm, gamma=1)),
-        ("two guesses a round", pair, warm),
-        ("five tokens, several rounds", pair, replace(warm, max_new_tokens=5, top_k=2)),
-        ("the text may end early", replace(pair, eos_ids=(0, 2)), replace(warm, gamma=1)),
-        ("temperature 0.6", pair, replace(warm, temperature=0.6)),
-        ("top-p 0.9", pair, replace(warm, top_p=0.9)),
-        ("min-p 0.3, temperature 1.4", pair, replace(warm, min_p=0.3, temperature=1.4)),
-        ("repetition penalty 1.5, top-k 3", pair, replace(warm, repetition_penalty=1.5, top_k=3)),
-        ("a draft over part of the vocabulary", part, replace(warm, temperature=0.9, top_p=0.95)),
-        ("a draft length that adapts", pair, replace(warm, gamma=1, schedule="adaptive")),
-        ("a draft that ends where it is unsure", pair, replace(warm, confidence=0.4)),
-    )
-    repeating = (3, 1, 2, 3, 1)
-    return [
-        *(Case(name, models, settings) for name, models, settings in rows),
-        Case("guesses copied from the text", pair, warm, "prompt lookup", repeating),
-        Case("guesses from a store", stored, warm, "retrieval", repeating),
-        Case("guesses from wherever there are some", stored, warm, "combined", repeating),
-    ]
-
-
 def prove(variant: Variant = RIGHT, chosen: Sequence[Case] | None = None) -> Iterator[ExactResult]:
     """One result after another, for each case. A wrong ``variant`` breaks some of them."""
     for case in cases() if chosen is None else chosen:
@@ -105,7 +65,14 @@ def compare(case: Case, variant: Variant = RIGHT) -> ExactResult:
     name = case.pair.tokenizer.decode
     rows = [(name(t), expected.get(t, 0.0), written.law.get(t, 0.0)) for t in texts]
     rows.sort(key=lambda row: (-row[1], row[0]))
-    return ExactResult(case.name, written.paths, written.rounds, written.sources, tuple(rows))
+    return ExactResult(
+        case=case.name,
+        paths=written.paths,
+        rounds=written.rounds,
+        sources=written.sources,
+        fates=written.fates,
+        texts=tuple(rows),
+    )
 
 
 def target_law(case: Case) -> Law:
@@ -120,8 +87,8 @@ def target_law(case: Case) -> Law:
             law[text] = probability
             return
         prefix = [*case.prompt, *text]
-        row = case.pair.target.module.table[prefix[-2], prefix[-1]].log()[None]
-        for token, p in enumerate(filters.last(row, prefix).softmax(-1).tolist()):
+        row = filters.last(case.pair.logits(prefix), prefix)
+        for token, p in enumerate(row.softmax(-1).tolist()):
             if p > 0:
                 extend((*text, token), probability * p)
 
@@ -131,13 +98,14 @@ def target_law(case: Case) -> Law:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What the loop writes: its law, in how many paths and at most how many rounds, and where
-    the guesses came from."""
+    """What the loop writes: its law, in how many paths and at most how many rounds, where the
+    guesses came from, and what became of tokens."""
 
     law: Law
     paths: int
     rounds: int
     sources: frozenset[str]
+    fates: frozenset[str]
 
 
 def written_law(case: Case, variant: Variant = RIGHT) -> Written:
@@ -145,6 +113,7 @@ def written_law(case: Case, variant: Variant = RIGHT) -> Written:
     texts = Texts(case.pair.tokenizer)
     rounds = 0
     sources: set[str] = set()
+    fates: set[str] = set()
 
     def play(chance: Script) -> tuple[int, ...]:
         nonlocal rounds
@@ -160,11 +129,13 @@ def written_law(case: Case, variant: Variant = RIGHT) -> Written:
             observe=False,
         )
         rounds = max(rounds, len(list(run)))
-        sources.update(token.source for round_ in run.rounds for token in round_.drafted)
+        for round_ in run.rounds:
+            sources.update(token.source for token in round_.drafted)
+            fates.update(token.fate for token in (*round_.drafted, *round_.committed))
         return tuple(run.tokens[len(case.prompt) :])
 
     law, paths = law_of(play)
-    return Written(law, paths, rounds, frozenset(sources))
+    return Written(law, paths, rounds, frozenset(sources), frozenset(fates))
 
 
 def _drafter(case: Case, chance: Chance) -> Drafter:

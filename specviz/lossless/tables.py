@@ -93,6 +93,12 @@ class TablePair:
     info: PairInfo = field(default_factory=lambda: PairInfo("tables", "table", "table"))
     machine: Machine = field(default_factory=lambda: Machine("cpu", "float64", 1))
 
+    def logits(self, prefix: Sequence[int]) -> Tensor:
+        """What the target alone says behind ``prefix``, two tokens or more, [1, V]; without any
+        cache."""
+        row: Tensor = self.target.module.table[prefix[-2], prefix[-1]]
+        return row.log()[None]
+
 
 def small_store(seed: int, vocabulary: int, tokens: int = 200) -> Datastore:
     """A store of random text over a small vocabulary."""

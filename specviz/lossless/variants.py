@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
+from specviz import lossless
+from specviz.lossless import VERIFYING
 from specviz.sampling import Chance, Guess, Verdict, Verify, residual, verify_sampled
 
 
@@ -85,33 +88,19 @@ def _tests(
     return tuple(p), tuple(u), passed
 
 
-RIGHT = Variant("right", "The algorithm of arXiv 2211.17192, as specviz runs it.")
+def _variant(name: str, **how: Any) -> Variant:
+    return Variant(name, VERIFYING[name], **how)
+
+
+RIGHT = _variant(lossless.RIGHT)
 WRONG = (
-    Variant(
-        "argmax draft",
-        "The draft always guesses its likeliest token, and the test still divides by its q.",
-        drafting=_Likeliest,
+    _variant("argmax draft", drafting=_Likeliest),
+    _variant(
+        "softmaxed residual", verify=_rejecting(lambda p, guess: residual(p, guess).softmax(-1))
     ),
-    Variant(
-        "softmaxed residual",
-        "max(p - q, 0) goes through a softmax instead of being divided by its sum.",
-        verify=_rejecting(lambda p, guess: residual(p, guess).softmax(-1)),
-    ),
-    Variant(
-        "no residual",
-        "After a rejection the token is drawn from p itself.",
-        verify=_rejecting(lambda p, guess: p),
-    ),
-    Variant(
-        "filters on one side",
-        "The draft draws at half the temperature; the test uses the q of the full one.",
-        drafting=_Sharper,
-    ),
-    Variant(
-        "kept behind a rejection",
-        "Every guess is tested, and as many are kept as passed, though one before them failed.",
-        verify=_count_what_passed,
-    ),
+    _variant("no residual", verify=_rejecting(lambda p, guess: p)),
+    _variant("filters on one side", drafting=_Sharper),
+    _variant("kept behind a rejection", verify=_count_what_passed),
 )
 
 

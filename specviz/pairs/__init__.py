@@ -7,16 +7,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 import torch
 
-from specviz.cache import CachedModel, ContextFull, LanguageModel, NotRollable
+from specviz.cache import ContextFull, NotRollable
 from specviz.catalogue import EMBEDDED, PairSpec, catalogue, find
-from specviz.datastore import Datastore
-from specviz.feature import FeatureModel, FeatureState
+from specviz.faults import out_of_memory
 from specviz.pairs.machine import (
     PairError,
     choose_device,
@@ -26,16 +24,10 @@ from specviz.pairs.machine import (
     gigabytes,
     memory_need,
 )
-from specviz.pairs.models import (
-    Loaded,
-    check_pair,
-    load_model,
-    locate,
-    read_feature_draft,
-    real_vocabulary,
-    special_ids,
-)
-from specviz.records import Machine, PairInfo
+from specviz.pairs.memory import ran_out
+from specviz.pairs.models import Loaded, load_model, locate, moved
+from specviz.pairs.pair import Pair, pair_of
+from specviz.pairs.placement import draft_device, draft_dtype
 from specviz.weights import Progress, silent
 from specviz.weights.hub import one_line
 
@@ -51,6 +43,7 @@ __all__ = [
     "find",
     "gigabytes",
     "memory_need",
+    "needs",
     "why_not",
 ]
 
@@ -60,51 +53,13 @@ CATALOGUE = catalogue()
 T = TypeVar("T")
 ModelKey: TypeAlias = tuple[str, torch.dtype, torch.device]
 PairKey: TypeAlias = tuple[ModelKey, ...]
-WARM_UP_GAMMA = 8
 
 
-@dataclass(frozen=True, eq=False)
-class Pair:
-    """A target and what drafts for it, loaded, checked and warmed up.
-
-    ``draft_ids`` holds the target's id for each id of a draft over a reduced vocabulary, None
-    where both share one; ``draft_unknown`` is the draft's id for all others. ``context`` is the
-    target's: where the draft's own ends earlier, it only stops drafting.
-    """
-
-    info: PairInfo
-    machine: Machine
-    tokenizer: Any
-    target: LanguageModel
-    draft: LanguageModel | None
-    draft_ids: tuple[int, ...] | None
-    draft_unknown: int
-    eos_ids: tuple[int, ...]
-    special_ids: frozenset[int]
-    context: int
-    datastore: Datastore | None = None
-    feature: FeatureModel | None = None
-
-    @torch.inference_mode()
-    def warm_up(self, gamma: int = WARM_UP_GAMMA) -> None:
-        """Run both models on 1 to gamma + 1 tokens, so that no clock meets a first time.
-
-        Raises NotRollable for a model whose cache cannot forget.
-        """
-        for model in (self.target, self.draft):
-            if model is None:
-                continue
-            cached = CachedModel(model)
-            for length in (1, 1, gamma // 2 + 1, gamma + 1):
-                length = min(length, model.context)
-                cached.append([0] * length, keep=length)
-                cached.roll_back(length - 1)
-                cached.roll_back(0)
-        if self.feature is not None:
-            state = FeatureState(self.feature)
-            for length in (1, 1, gamma + 1):
-                states = self.feature.embed_norm.new_zeros(length, len(self.feature.embed_norm))
-                state.step(states, [0] * length)
+def needs(spec: PairSpec, dtype: str = "auto") -> str:
+    """How much memory a pair takes while it runs here, for people. Raises PairError for a dtype
+    the device does not have."""
+    number = choose_dtype(choose_device(), dtype)
+    return gigabytes(memory_need(spec.target_parameters + spec.draft_parameters, number))
 
 
 def why_not(spec: PairSpec, dtype: str = "auto", reserve: int = 0) -> str | None:
@@ -139,11 +94,16 @@ class Shelf:
     """The pairs in memory. Each model is read once, however many ask for it at a time.
 
     Keeps ``limit`` pairs and drops the one that was not asked for the longest. A failed load
-    leaves nothing behind, so the next try is a fresh one.
+    leaves nothing behind, so the next try is a fresh one. ``device`` and ``dtype`` stand in for
+    what would be chosen here.
     """
 
-    def __init__(self, limit: int = 2) -> None:
+    def __init__(
+        self, limit: int = 2, device: torch.device | None = None, dtype: str = "auto"
+    ) -> None:
         self._limit = limit
+        self._device, self._dtype = device, dtype
+        self._inherited: dict[ModelKey, Loaded] = {}
         self._lock = threading.Lock()
         self._pairs: OrderedDict[PairKey, Future[Pair]] = OrderedDict()
         self._models: dict[ModelKey, Future[Loaded]] = {}
@@ -160,9 +120,7 @@ class Shelf:
 
         ``name`` is what the pair is called in records. Raises PairError.
         """
-        device = choose_device()
-        number = choose_dtype(device, dtype)
-        key = _key(target, draft, number, device)
+        device, key = self._placed(target, draft, dtype)
         with self._lock:
             if key in self._pairs:
                 self._pairs.move_to_end(key)
@@ -170,9 +128,9 @@ class Shelf:
         def make() -> Pair:
             self._make_room(key)
             loaded = [
-                self._once(self._models, part, partial(_read, *part, progress)) for part in key
+                self._once(self._models, part, partial(self._get, part, progress)) for part in key
             ]
-            pair = _pair_of(loaded, name, describe(device, number))
+            pair = pair_of(loaded, name, describe(device, key[0][1]))
             progress("Warming up", None)
             _warm_up(pair)
             return pair
@@ -187,8 +145,7 @@ class Shelf:
 
     def why_not(self, spec: PairSpec, dtype: str = "auto") -> str | None:
         """``why_not``, knowing what is in memory already and what would be dropped."""
-        device = choose_device()
-        key = _key(spec.target, spec.draft, choose_dtype(device, dtype), device)
+        _, key = self._placed(spec.target, spec.draft, dtype)
         with self._lock:
             pair = self._pairs.get(key)
             if pair is not None and pair.done():
@@ -196,6 +153,30 @@ class Shelf:
             held = [m.result() for m in self._models.values() if m.done() and not m.exception()]
         size = sum(model.parameters * next(model.module.parameters()).itemsize for model in held)
         return why_not(spec, dtype, reserve=size)
+
+    def moved(self, device: torch.device) -> Shelf:
+        """A new shelf that has these models on ``device`` as soon as they are asked for. It is for
+        a process that was forked from this one: this shelf is not to be used there any more."""
+        shelf = Shelf(self._limit, device, self._dtype)
+        for key, model in self._models.items():
+            if model.done() and not model.exception():
+                shelf._inherited[key] = model.result()
+        return shelf
+
+    def _placed(self, target: str, draft: str, dtype: str) -> tuple[torch.device, PairKey]:
+        """The device that a pair is meant for, and what it is called on the shelf."""
+        wanted = self._dtype if dtype == "auto" else dtype
+        device = self._device or choose_device()
+        return device, _key(target, draft, choose_dtype(device, wanted), device, wanted)
+
+    def _get(self, part: ModelKey, progress: Progress) -> Loaded:
+        """A model, inherited or read."""
+        source, dtype, device = part
+        for key in self._inherited:
+            if key[:2] == (source, dtype):
+                progress(f"Moving {source} to the GPU", None)
+                return moved(self._inherited.pop(key), device)
+        return _read(*part, progress)
 
     def _once(self, shelf: Any, key: Hashable, make: Callable[[], T]) -> T:
         """``make()``, by the first who asks for ``key``; the others wait for its result."""
@@ -237,60 +218,19 @@ class Shelf:
                 torch.cuda.empty_cache()
 
 
-def _key(target: str, draft: str, dtype: torch.dtype, device: torch.device) -> PairKey:
-    sources = [target.strip()] + ([draft.strip()] if draft.strip() else [])
-    return tuple((source, dtype, device) for source in sources)
+def _key(target: str, draft: str, dtype: torch.dtype, device: torch.device, wanted: str) -> PairKey:
+    """What stands for a pair on the shelf: each model, its dtype and the device it is meant for.
+    ``wanted`` is the dtype that was asked for."""
+    parts: PairKey = ((target.strip(), dtype, device),)
+    if draft.strip():
+        place = draft_device(device)
+        number = dtype if place == device else draft_dtype(place, wanted)
+        parts += ((draft.strip(), number, place),)
+    return parts
 
 
 def _read(source: str, dtype: torch.dtype, device: torch.device, progress: Progress) -> Loaded:
     return load_model(source, locate(source, progress), dtype, device, progress)
-
-
-def _pair_of(loaded: list[Loaded], name: str, machine: Machine) -> Pair:
-    """Check one or two models against each other. Raises PairError."""
-    target = loaded[0]
-    draft = loaded[1] if len(loaded) > 1 else None
-    if target.tokenizer is None:
-        raise PairError(
-            f"{target.name} is a draft over a part of a vocabulary; choose another target"
-        )
-    vocabulary = real_vocabulary(target)
-    if draft is not None:
-        check_pair(target, draft, vocabulary)
-    model = draft if draft and draft.module is not None else None
-    features = draft.features if draft and draft.features else target.features
-    reduced = model is not None and model.ids is not None
-    return Pair(
-        info=PairInfo(
-            name=name or (f"{target.name} + {draft.name}" if draft else target.name),
-            target=target.name,
-            draft=draft.name if draft else "",
-            target_parameters=target.parameters,
-            draft_parameters=draft.parameters if draft else 0,
-        ),
-        machine=machine,
-        tokenizer=target.tokenizer,
-        target=_language_model(target, vocabulary),
-        draft=_language_model(model, model.head if reduced else vocabulary) if model else None,
-        draft_ids=model.ids if model else None,
-        draft_unknown=model.unknown if model else 0,
-        eos_ids=tuple(token for token in target.eos_ids if token < vocabulary),
-        special_ids=special_ids(target.tokenizer),
-        context=target.context,
-        datastore=target.datastore,
-        feature=read_feature_draft(features, target) if features else None,
-    )
-
-
-def _language_model(loaded: Loaded, vocabulary: int) -> LanguageModel:
-    return LanguageModel(
-        name=loaded.name,
-        module=loaded.module,
-        vocabulary=vocabulary,
-        context=loaded.context,
-        parameters=loaded.parameters,
-        lean=loaded.lean,
-    )
 
 
 def _warm_up(pair: Pair) -> None:
@@ -298,9 +238,8 @@ def _warm_up(pair: Pair) -> None:
         pair.warm_up()
     except (NotRollable, ContextFull) as error:
         raise PairError(str(error)) from error
-    except torch.OutOfMemoryError as error:
-        raise PairError(
-            f"{pair.info.name} does not fit into memory; choose a smaller one"
-        ) from error
     except Exception as error:
+        if out_of_memory(error):
+            size = pair.info.target_parameters + pair.info.draft_parameters
+            raise PairError(ran_out(error, pair.info.name, size)) from None
         raise PairError(f"{pair.info.name} cannot be run here: {one_line(error)}") from error

@@ -73,7 +73,7 @@ def free_memory_everywhere(device: torch.device) -> int:
     """Bytes over all the places that accelerate can spread a model on."""
     if device.type != "cuda":
         return free_memory(device)
-    gpus = sum(torch.cuda.mem_get_info(gpu)[0] for gpu in range(torch.cuda.device_count()))
+    gpus = sum(free_memory(torch.device("cuda", i)) for i in range(torch.cuda.device_count()))
     return gpus + free_memory(torch.device("cpu"))
 
 
@@ -91,8 +91,9 @@ def _container_memory(root: Path = Path("/sys/fs/cgroup")) -> int:
 
 def describe(device: torch.device, dtype: torch.dtype) -> Machine:
     """The machine as it stands in a trace."""
+    gpus = torch.cuda.device_count() if device.type == "cuda" else 1
     return Machine(
-        device=_device_name(device),
+        device=device_name(device) + ("" if gpus == 1 else f" (one of {gpus})"),
         dtype=str(dtype).removeprefix("torch."),
         threads=torch.get_num_threads(),
         versions={
@@ -104,11 +105,10 @@ def describe(device: torch.device, dtype: torch.dtype) -> Machine:
     )
 
 
-def _device_name(device: torch.device) -> str:
+def device_name(device: torch.device) -> str:
+    """What people call a device."""
     if device.type == "cuda":
-        count = torch.cuda.device_count()
-        name = torch.cuda.get_device_name(device)
-        return name if count == 1 else f"{name} (one of {count})"
+        return torch.cuda.get_device_name(device)
     if device.type == "mps":
         return f"Apple GPU ({platform.machine()})"
     try:

@@ -6,10 +6,9 @@ a model is never run.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +24,15 @@ from specviz.catalogue import (
     safetensors_parameters,
 )
 from specviz.datastore import Datastore
+from specviz.faults import out_of_memory
 from specviz.feature import FeatureModel
+from specviz.graphs import Graphs
 from specviz.llama import LeanLlama, lean
-from specviz.pairs.machine import (
-    PairError,
-    free_memory,
-    free_memory_everywhere,
-    gigabytes,
-    memory_need,
-)
+from specviz.pairs.files import check_files, parameters, read_id_map
+from specviz.pairs.machine import PairError
+from specviz.pairs.memory import ran_out
+from specviz.pairs.placement import place
+from specviz.pairs.replay import feature_graphs, graphs_for
 from specviz.weights import Progress, WeightsError, embedded_target, hub_folder
 from specviz.weights.hub import one_line, quiet_transformers
 
@@ -52,7 +51,8 @@ class Loaded:
 
     ``head`` is the number of rows of logits; ``tokenizer`` is None for a draft over a reduced
     vocabulary, whose ``ids`` are the target's ids of its own 0, 1, 2, ... ``lean`` is the module
-    laid out for the lean pass, where that applies, ``datastore`` text that it wrote.
+    laid out for the lean pass, where that applies, and ``graphs`` its decode steps as CUDA graphs,
+    with a note for the machine's record; ``datastore`` is text that it wrote.
     ``features`` is the folder of a feature draft: the one that ships with a target, or, where
     ``module`` is None, the draft itself, which needs its target to be read.
     """
@@ -67,6 +67,8 @@ class Loaded:
     ids: tuple[int, ...] | None = None
     unknown: int = 0
     lean: LeanLlama | None = None
+    graphs: Graphs | None = None
+    graphs_note: str = ""
     datastore: Datastore | None = None
     features: Path | None = None
 
@@ -91,6 +93,8 @@ def locate(source: str, progress: Progress) -> Path:
     except WeightsError as error:
         raise PairError(str(error)) from error
     except (OSError, RuntimeError) as error:
+        if out_of_memory(error):
+            raise PairError(ran_out(error)) from None
         raise PairError(f"{name}: {one_line(error)}") from error
 
 
@@ -105,14 +109,17 @@ def load_model(
     name = "SmolLM2-135M-Instruct" if source == EMBEDDED else source
     if (folder / feature.CONFIG).is_file():
         return _unread_feature_draft(name, folder)
-    gguf = _check_files(name, folder)
-    placement = _placement(name, _parameters(folder, gguf), dtype, device)
-    progress(f"Loading {name}", None)
+    gguf = check_files(name, folder)
+    size = parameters(folder, gguf)
+    placement = place(name, size, dtype, device)
+    label = f"Loading {name} ({placement.words})"
+    progress(label, None)
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     if gguf is not None:
         options["gguf_file"] = gguf.name
+    where = {} if placement.device_map is None else {"device_map": placement.device_map}
     reduced = (folder / "ids.json").is_file()
-    with _errors_named(name), quiet_transformers(f"Loading {name}", progress):
+    with _errors_named(name, size), quiet_transformers(label, progress):
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         tokenizer = None if reduced else AutoTokenizer.from_pretrained(folder, **options)
@@ -123,30 +130,52 @@ def load_model(
             attn_implementation="sdpa",
             use_safetensors=gguf is None,
             output_loading_info=True,
-            **placement,
+            **where,
             **options,
         )
     _check_whole(name, module, found)
-    if not placement:
-        module = module.to(device)
+    if not where:
+        module = module.to(placement.device)
+    return _loaded(name, source, module, tokenizer, folder if reduced else None)
+
+
+def _loaded(name: str, source: str, module: Any, tokenizer: Any, id_map: Path | None) -> Loaded:
+    """What the pairs of a module that stands where it is to run need to know of it. ``id_map`` is
+    the folder of a draft over a reduced vocabulary."""
     module = module.eval().requires_grad_(False)
     config = module.config.get_text_config()
     head = module.get_output_embeddings().weight.shape[0]
-    ids, unknown = _read_id_map(name, folder / "ids.json", head) if reduced else (None, 0)
+    ids, unknown = read_id_map(name, id_map / "ids.json", head) if id_map else (None, 0)
+    context = _context(config, tokenizer)
     return Loaded(
         name=name,
         module=module,
         tokenizer=tokenizer,
         head=head,
-        context=_context(config, tokenizer),
+        context=context,
         parameters=sum(parameter.numel() for parameter in module.parameters()),
         eos_ids=_eos_ids(module, tokenizer),
         ids=ids,
         unknown=unknown,
-        lean=lean(module),
+        **_quickest(module, context),
         datastore=_datastore(source),
         features=EMBEDDED_FEATURES if source == EMBEDDED and EMBEDDED_FEATURES.is_dir() else None,
     )
+
+
+def _quickest(module: Any, context: int) -> dict[str, Any]:
+    """The quicker forms of a module where it now stands, as fields of Loaded."""
+    form = lean(module)
+    graphs, note = graphs_for(form, context)
+    return {"lean": form, "graphs": graphs, "graphs_note": note}
+
+
+def moved(loaded: Loaded, device: torch.device) -> Loaded:
+    """The model on another device. The one that was given is not to be used any more."""
+    if loaded.module is None:
+        return loaded
+    module = loaded.module.to(device)
+    return replace(loaded, module=module, **_quickest(module, loaded.context))
 
 
 def _unread_feature_draft(name: str, folder: Path) -> Loaded:
@@ -166,9 +195,12 @@ def read_feature_draft(folder: Path, target: Loaded) -> FeatureModel:
             " is none; choose another draft"
         )
     try:
-        return FeatureModel.load(folder, target.lean)
+        model = FeatureModel.load(folder, target.lean)
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise PairError(f"{folder.name} cannot be used: {one_line(error)}") from error
+    if target.graphs is None:
+        return model
+    return feature_graphs(model, target.context, target.graphs.capture)
 
 
 def _datastore(source: str) -> Datastore | None:
@@ -222,57 +254,6 @@ def check_pair(target: Loaded, draft: Loaded, vocabulary: int) -> None:
 # --- files ---------------------------------------------------------------------------------
 
 
-def _check_files(name: str, folder: Path) -> Path | None:
-    """The GGUF file to read, or None for a safetensors checkpoint. Raises PairError."""
-    files = [path for path in folder.iterdir() if path.is_file()]
-    suffixes = {path.suffix for path in files}
-    ggufs = [path for path in files if path.suffix == ".gguf"]
-    if ".safetensors" in suffixes:
-        if not (folder / "config.json").is_file():
-            raise PairError(f"{name}: config.json is missing beside the weights")
-        return None
-    if len(ggufs) == 1:
-        return ggufs[0]
-    if ggufs:
-        raise PairError(f"{name}: the folder holds {len(ggufs)} GGUF files; leave one in it")
-    if suffixes & {".bin", ".pt", ".pth", ".ckpt", ".pkl"}:
-        raise PairError(
-            f"{name}: the weights are pickle files, which can run code when they are opened;"
-            " choose a copy in safetensors format"
-        )
-    raise PairError(
-        f"{name}: no weights in safetensors format are there; choose a model that has them"
-    )
-
-
-def _parameters(folder: Path, gguf: Path | None) -> int:
-    try:
-        if gguf is not None:
-            from gguf import GGUFReader
-
-            return sum(int(tensor.n_elements) for tensor in GGUFReader(gguf).tensors)
-        return sum(safetensors_parameters(path) for path in folder.glob("*.safetensors"))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise PairError(
-            f"the weights in {folder} are damaged ({one_line(error)}); fetch them again"
-        ) from error
-
-
-def _read_id_map(name: str, path: Path, head: int) -> tuple[tuple[int, ...], int]:
-    try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-        ids, unknown = fields["ids"], fields["unknown"]
-        whole = all(type(token) is int and token >= 0 for token in [*ids, unknown])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PairError(f"{name}: ids.json cannot be read ({one_line(error)})") from error
-    if not whole or len(set(ids)) != len(ids) or len(ids) != head or unknown >= head:
-        raise PairError(
-            f"{name}: ids.json must list {head} different target ids, one for each row of the"
-            ' draft\'s head, and an "unknown" that is one of the rows'
-        )
-    return tuple(ids), unknown
-
-
 def _check_whole(name: str, module: Any, found: Any) -> None:
     """transformers fills weights that a checkpoint lacks with random numbers."""
     lacking = sorted(found["missing_keys"]) + sorted(str(k) for k in found["mismatched_keys"])
@@ -286,13 +267,13 @@ def _check_whole(name: str, module: Any, found: Any) -> None:
 
 
 @contextmanager
-def _errors_named(name: str) -> Iterator[None]:
-    """Whatever transformers raises, as one sentence."""
+def _errors_named(name: str, size: int) -> Iterator[None]:
+    """Whatever transformers raises, as one sentence. ``size`` is in parameters."""
     try:
         yield
-    except (MemoryError, torch.OutOfMemoryError) as error:
-        raise PairError(f"{name} does not fit into memory; choose a smaller one") from error
     except Exception as error:
+        if out_of_memory(error):
+            raise PairError(ran_out(error, name, size)) from None
         text = one_line(error)
         if "trust_remote_code" in text or "custom code" in text:
             text = (
@@ -304,22 +285,6 @@ def _errors_named(name: str) -> Iterator[None]:
 
 
 # --- where it goes, what it can ------------------------------------------------------------
-
-
-def _placement(
-    name: str, parameters: int, dtype: torch.dtype, device: torch.device
-) -> dict[str, Any]:
-    """from_pretrained's device_map, or nothing for the CPU and Apple's GPU. Raises PairError."""
-    need = memory_need(parameters, dtype)
-    if need <= free_memory(device):
-        return {"device_map": {"": device}} if device.type == "cuda" else {}
-    everywhere = free_memory_everywhere(device)
-    if device.type == "cuda" and need <= everywhere:
-        return {"device_map": "auto"}
-    raise PairError(
-        f"{name} needs {gigabytes(need)} of memory and {gigabytes(everywhere)} are free; choose a"
-        " smaller model, or end other programs"
-    )
 
 
 def _context(config: Any, tokenizer: Any) -> int:

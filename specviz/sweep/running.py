@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from specviz.race import Race
+from specviz.race import begin
 from specviz.rows import Measured
 from specviz.sweep.comparison import Generated
 from specviz.sweep.plan import Job, Plan, Rival, pair_of
@@ -93,6 +93,11 @@ class Sweep:
 
     def warm_up(self, stop: Stop = never) -> None:
         """Let every setup that is still to run meet its first time where nobody measures."""
+        for _ in self.warm_ups(stop):
+            pass
+
+    def warm_ups(self, stop: Stop = never) -> Iterator[Job | Rival]:
+        """``warm_up`` one setup after another: yields each when it has been run."""
         met: set[Any] = set()
         for job in self._waiting:
             what = job.key[:-2]
@@ -100,6 +105,7 @@ class Sweep:
                 continue
             met.add(what)
             self._make(job, stop, tokens=WARM_UP_TOKENS)
+            yield job
 
     def advance(self, stop: Stop = never) -> Outcome | None:
         """Make the next run. None when ``stop`` ended it: it then counts as not made."""
@@ -151,7 +157,7 @@ class Sweep:
         if tokens is not None:
             settings = replace(settings, max_new_tokens=min(tokens, settings.max_new_tokens))
         pair = pair_of(self._pairs, job.setup.draft)
-        race = Race(pair, job.setup.drafter, job.prompt.text, settings, observe=False)
+        race = begin(pair, job.setup.drafter, job.prompt.text, settings, observe=False)
         for _ in race.start():
             pass
         while not race.finished:

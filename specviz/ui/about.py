@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import gradio as gr
 
-TEXT = """
+WHAT = """
 ## What this page shows
 
 A language model writes one token (a word or a piece of one) at a time, and each costs a full pass
 through the model. **Speculative decoding** lets a small, quick model, the *draft*, guess several
 tokens ahead. The large model, the *target*, then checks all the guesses in one pass. The guesses
 it agrees with are kept, and the text is what the target alone would have written.
-
+"""
+LIVE = """
 Explore runs this on real models, here, and times it against the target alone. Every figure on the
 page was measured in the run you see. What was not measured is shown as —.
-
+"""
+RECORDED = """
+Explore replays runs of real models, each recorded beside the target alone. Every figure on the
+page was measured in the run you see. What was not measured is shown as —.
+"""
+ANSWERS = """
 ### 1. The target has to run anyway: where is the saving?
 In the number of passes. One pass reads all of the target's weights from memory once, whether it
 scores one token or eight, and with a single reader, reading weights is what takes the time. So
@@ -95,6 +101,7 @@ here.
 """
 
 
-def draw() -> None:
-    """Put the tab into the block that is open."""
-    gr.Markdown(TEXT, elem_id="about-text", elem_classes="prose-page")
+def draw(recorded: bool = False) -> None:
+    """Put the tab into the block that is open. ``recorded`` is for a page on which nothing runs."""
+    text = WHAT + (RECORDED if recorded else LIVE) + ANSWERS
+    gr.Markdown(text, elem_id="about-text", elem_classes="prose-page")

@@ -8,27 +8,32 @@ from typing import Any
 
 import gradio as gr
 
-from specviz.race import Race, done_event
+from specviz.host import Host
+from specviz.race import Race, begin, done_event
 from specviz.records import SettingsError, Trace
 from specviz.trace import TraceError, load_trace
 from specviz.ui.controls import request
 from specviz.ui.elements import Choice
-from specviz.ui.gpu import on_gpu
 from specviz.ui.loading import Shelf
-from specviz.ui.worker import RaceWorker, Turns
+from specviz.ui.turns import Turns
+from specviz.ui.worker import RaceWorker
 
 
-def expose(shelf: Shelf, pairs: Sequence[tuple[Choice, str, str]], turns: Turns) -> None:
-    """Add the endpoints to the page that is open."""
+def expose(
+    shelf: Shelf, pairs: Sequence[tuple[Choice, str, str]], turns: Turns, host: Host
+) -> None:
+    """Add the endpoints to the page that is open. What ``host`` does not allow on the page, they
+    do not allow either."""
     known = {choice.name: (target, draft) for choice, target, draft in pairs}
     default = next(choice.name for choice, _, _ in pairs if not choice.why)
 
-    @on_gpu
     def run(
         prompt: str,
         pair: str = default,
         drafter: str = "draft model",
         gamma: int = 4,
+        schedule: str = "constant",
+        confidence: float = 0.0,
         temperature: float = 0.0,
         top_k: int = 0,
         top_p: float = 1.0,
@@ -40,22 +45,27 @@ def expose(shelf: Shelf, pairs: Sequence[tuple[Choice, str, str]], turns: Turns)
         seed: int = 0,
         stop: str = "",
         chat: bool = True,
+        long_prompt: str = "refuse",
         dtype: str = "auto",
         baseline: bool = True,
     ) -> Iterator[dict]:
-        """Run a prompt and its baseline. Yields {"tokens": n} while it goes on, last the
-        summary: text, finish_reason, figures, settings, pair, machine."""
+        """Run a prompt and its baseline. Yields {"tokens": n, "status": what is waited for} while
+        it goes on, last the summary: text, finish_reason, note, figures, settings, pair,
+        machine."""
         target, draft = known.get(pair, ("", ""))
         if not target:
-            raise gr.Error(f"There is no pair {pair!r}; /pairs lists them.")
+            raise gr.Error(f"There is no pair {pair!r}; /pairs lists them.", print_exception=False)
         try:
             wanted = request(
+                host=host,
                 target=target,
                 draft=draft,
                 drafter=drafter,
                 prompt=prompt,
                 dtype=dtype,
                 gamma=gamma,
+                schedule=schedule,
+                confidence=confidence,
                 temperature=temperature,
                 top_k=top_k,
                 top_p=top_p,
@@ -67,13 +77,14 @@ def expose(shelf: Shelf, pairs: Sequence[tuple[Choice, str, str]], turns: Turns)
                 seed=seed,
                 stop=stop,
                 chat=chat,
+                long_prompt=long_prompt,
             )
         except SettingsError as error:
             raise gr.Error(str(error), print_exception=False) from None
 
         def make(progress: Any) -> Race:
             loaded = shelf.load(target, draft, dtype=dtype, progress=progress)
-            return Race(loaded, drafter, prompt, wanted.settings, baseline=baseline)
+            return begin(loaded, drafter, prompt, wanted.settings, baseline=baseline)
 
         yield from _follow(RaceWorker(make, turns))
 
@@ -91,6 +102,14 @@ def expose(shelf: Shelf, pairs: Sequence[tuple[Choice, str, str]], turns: Turns)
             for choice, target, draft in pairs
         ]
 
+    gr.api(run, api_name="run", concurrency_id="models", concurrency_limit=64)
+    gr.api(list_pairs, api_name="pairs", queue=False)
+    expose_reading()
+
+
+def expose_reading() -> None:
+    """Add the endpoint that needs no model to the page that is open."""
+
     def open_trace(trace: str) -> dict:
         """Check a trace, given as its JSON text, and return its summary."""
         try:
@@ -98,8 +117,6 @@ def expose(shelf: Shelf, pairs: Sequence[tuple[Choice, str, str]], turns: Turns)
         except TraceError as error:
             raise gr.Error(f"This trace cannot be opened: {error}", print_exception=False) from None
 
-    gr.api(run, api_name="run", concurrency_id="models", concurrency_limit=64)
-    gr.api(list_pairs, api_name="pairs", queue=False)
     gr.api(open_trace, api_name="load_trace", queue=False)
 
 
@@ -108,10 +125,9 @@ def _follow(worker: RaceWorker) -> Iterator[dict]:
     worker.proceed()
     try:
         while not worker.join(0.5):
-            worker.drain()
-            yield {"tokens": worker.pace.tokens}
+            yield {"tokens": worker.pace.tokens, "status": worker.status}
     finally:
-        worker.abandon()
+        worker.stop()
     trace = worker.trace()
     if worker.error:
         raise gr.Error(worker.error, print_exception=False)
@@ -131,6 +147,7 @@ def summary(trace: Trace) -> dict[str, Any]:
         "prompt": trace.prompt,
         "text": run.text,
         "finish_reason": run.finish_reason,
+        "note": trace.note,
         **done["figures"],
         "same_as_baseline": done["same_as_baseline"],
     }

@@ -11,8 +11,9 @@ import gradio as gr
 from gradio.components import Component
 
 from specviz.drafters import best_gamma
+from specviz.host import OWN_MACHINE, Host
 from specviz.prompts import Prompt, built_in
-from specviz.records import Settings, SettingsError
+from specviz.records import Schedule, Settings, SettingsError
 from specviz.ui.elements import Choice, pair_select
 
 OTHER = "other"
@@ -48,6 +49,8 @@ class Controls:
     top_k: Component
     top_p: Component
     min_p: Component
+    schedule: Component
+    confidence: Component
     max_new_tokens: Component
     min_new_tokens: Component
     repetition_penalty: Component
@@ -55,6 +58,7 @@ class Controls:
     seed: Component
     stop: Component
     chat: Component
+    long_prompt: Component
     dtype: Component
     baseline: Component
 
@@ -62,13 +66,16 @@ class Controls:
         """Every control, as the inputs of an event."""
         return [getattr(self, f.name) for f in fields(self)]
 
-    def read(self, values: Sequence[Any], pairs: dict[str, tuple[str, str]]) -> Request:
-        """The request that the controls' values stand for. Raises SettingsError."""
+    def read(self, values: Sequence[Any], pairs: dict[str, tuple[str, str]], host: Host) -> Request:
+        """The request that the controls' values stand for. Raises SettingsError, also for what
+        ``host`` does not allow."""
         given = {f.name: value for f, value in zip(fields(self), values, strict=True)}
         target, draft = pairs.get(given["pair"], ("", ""))
-        if given["pair"] == OTHER:
+        if given["pair"] == OTHER and OTHER in pairs:
             target, draft = (str(given[name] or "").strip() for name in ("target", "draft"))
+            host.check_models(target, draft, pairs.values())
         return request(
+            host=host,
             target=target,
             draft=draft,
             **{
@@ -81,6 +88,7 @@ class Controls:
 
 def request(
     *,
+    host: Host = OWN_MACHINE,
     target: str,
     draft: str,
     drafter: str,
@@ -89,7 +97,8 @@ def request(
     baseline: str = "measure",
     **settings: Any,
 ) -> Request:
-    """A checked request. Raises SettingsError saying what to change."""
+    """A checked request. Raises SettingsError saying what to change, also where the run is larger
+    than ``host`` allows."""
     if not (prompt or "").strip():
         raise SettingsError("The prompt is empty. Write something to continue, or pick an example.")
     if not target:
@@ -102,7 +111,7 @@ def request(
     low, high = GAMMA
     if not low <= numbers.get("gamma", low) <= high:
         raise SettingsError(f"gamma must be from {low} to {high}, not {numbers['gamma']}")
-    return Request(
+    asked = Request(
         target=target,
         draft=draft,
         drafter=drafter,
@@ -110,15 +119,19 @@ def request(
         settings=Settings(
             **numbers,
             stop=stop_strings(settings.get("stop") or ""),
+            schedule=settings.get("schedule", "constant"),
+            long_prompt=settings.get("long_prompt", "refuse"),
             chat=bool(settings.get("chat", True)),
         ),
         dtype=dtype,
         baseline=baseline,  # type: ignore[arg-type]
     )
+    host.check(asked.prompt, asked.settings.max_new_tokens)
+    return asked
 
 
-_NO_NUMBERS = ("stop", "chat")
-_FRACTIONS = ("temperature", "top_p", "min_p", "repetition_penalty")
+_NO_NUMBERS = ("stop", "chat", "schedule", "long_prompt")
+_FRACTIONS = ("confidence", "temperature", "top_p", "min_p", "repetition_penalty")
 
 
 def _number(name: str, value: Any) -> Any:
@@ -196,8 +209,9 @@ def _chips(examples: Sequence[Prompt], prompt: gr.Textbox) -> None:
             chip.click(None, None, prompt, js=f"() => {json.dumps(example.text)}")
 
 
-def more_controls() -> dict[str, Component]:
+def more_controls(host: Host) -> dict[str, Component]:
     """Draw the rest, folded away; the components by field name."""
+    most = host.max_new_tokens
 
     def number(name: str, label: str, value: float, whole: bool = True) -> gr.Number:
         return gr.Number(
@@ -207,7 +221,9 @@ def more_controls() -> dict[str, Component]:
     with gr.Accordion("More settings", open=False, elem_id="more-settings"):
         with gr.Row(elem_classes="numbers"):
             numbers = {
-                "max_new_tokens": number("max_new_tokens", "Max new tokens", 128),
+                "max_new_tokens": number(
+                    "max_new_tokens", f"Max new tokens (at most {most:,})", min(128, most)
+                ),
                 "min_new_tokens": number("min_new_tokens", "Min new tokens", 0),
                 "top_k": number("top_k", "Top-k (0 is off)", 0),
                 "top_p": number("top_p", "Top-p (1 is off)", 1.0, whole=False),
@@ -221,6 +237,24 @@ def more_controls() -> dict[str, Component]:
                 ),
             }
         return numbers | {
+            "schedule": gr.Radio(
+                list(get_args(Schedule)),
+                value="constant",
+                label="Draft length",
+                info="Constant drafts gamma tokens in every round. Adaptive starts there: two more"
+                " after a round that was all right, one fewer after a rejection.",
+                elem_id="schedule",
+            ),
+            "confidence": gr.Slider(
+                0,
+                1,
+                0,
+                step=0.05,
+                label="Confidence (0 is off)",
+                info="A draft ends early once its own probability that all of it is right falls"
+                " below this.",
+                elem_id="confidence",
+            ),
             "stop": gr.Textbox(
                 label="Stop strings",
                 info="One a line; write \\n for a line break.",
@@ -233,6 +267,12 @@ def more_controls() -> dict[str, Component]:
                 label="Wrap the prompt in the chat template",
                 info="Off sends the raw text.",
                 elem_id="chat",
+            ),
+            "long_prompt": gr.Radio(
+                [("is refused", "refuse"), ("loses its beginning", "cut")],
+                value="refuse",
+                label="A prompt longer than the context",
+                elem_id="long-prompt",
             ),
             "dtype": gr.Radio(
                 [("automatic", "auto"), "bfloat16", "float32"],

@@ -1,4 +1,4 @@
-"""The diagnosis under the stage: why it is not faster, and one button that tries the advice."""
+"""The diagnosis under a stage: why it is not faster, and one button that tries the advice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ const mount = () => {
 if (window.specviz?.mountDiagnosis) mount();
 else window.addEventListener("specviz-ready", mount, { once: true });
 """
-PRESS_RUN_JS = "() => { document.querySelector('button#run').click(); }"
+RUN_ON_EXPLORE_JS = """() => {
+  const tabs = [...document.querySelectorAll("#tabs [role=tab]")];
+  tabs.find((tab) => tab.textContent.trim() === "Explore")?.click();
+  document.querySelector("button#run").click();
+}"""
 QUIET: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
 
 
@@ -50,7 +54,8 @@ class Told:
 
 
 class DiagnosisPanel:
-    """One page's diagnosis. ``pairs`` are the names of pairs that Explore can choose."""
+    """The diagnosis of what is on one stage. ``pairs`` are the names of pairs that Explore can
+    choose."""
 
     def __init__(self, races: Races, pairs: Sequence[str]) -> None:
         self._races, self._pairs = races, frozenset(pairs)
@@ -60,25 +65,47 @@ class DiagnosisPanel:
         """The trace that is on the stage at first paint. ``point`` is then its measured point."""
         self._first, self._value, self.point = self._tell(trace, Told(), own=False)
 
-    def draw(self) -> None:
+    def draw(self, elem_id: str = "diagnosis") -> None:
         """Put the panel into the block that is open."""
         self.told = gr.State(self._first)
-        self.shown = element(self._value, DIAGNOSIS_HTML, DIAGNOSIS_JS, "diagnosis")
-        self.follow = gr.Button(**self._button(self._first), size="sm", elem_id="follow-advice")
+        self.shown = element(self._value, DIAGNOSIS_HTML, DIAGNOSIS_JS, elem_id)
+        self.follow = gr.Button(
+            **self._button(self._first),
+            size="sm",
+            elem_id=f"{elem_id}-follow",
+            elem_classes="follow-advice",
+        )
+
+    def parts(self) -> list[Any]:
+        """The components that ``showing`` updates."""
+        return [self.told, self.shown, self.follow]
+
+    def showing(self, trace: Trace) -> dict[Any, Any]:
+        """The updates that diagnose a recorded run."""
+        told, value, _ = self._tell(trace, Told(), own=False)
+        updates = (told, value, gr.update(**self._button(told)))
+        return dict(zip(self.parts(), updates, strict=True))
 
     def wire(
         self, rests: Sequence[Any], opened: gr.UploadButton, controls: Controls, theory: Any
     ) -> None:
         """Diagnose after each of the events ``rests``, and every trace that ``opened`` takes.
         ``theory`` is the component that shows the measured point."""
-        outputs = [self.told, self.shown, self.follow, theory]
+        outputs = [*self.parts(), theory]
         for rest in rests:
             rest.then(self.on_rest, self.told, outputs, **QUIET)
         opened.upload(self.on_open, opened, outputs, **QUIET)
-        advised = [getattr(controls, field.name) for field in fields(controls)]
+        self.wire_follow(controls, self)
+
+    def wire_follow(self, controls: Controls, explore: DiagnosisPanel) -> None:
+        """Let the button measure the advice on Explore, whose inputs ``controls`` are and whose
+        own panel, ``explore``, then says what came of it."""
         self.follow.click(
-            lambda told: self.on_follow(told, controls), self.told, [self.told, *advised], **QUIET
-        ).then(None, None, None, js=PRESS_RUN_JS)
+            lambda told: self.on_follow(told, controls, explore.told),
+            self.told,
+            [explore.told, *controls.inputs()],
+            **QUIET,
+        ).success(None, None, None, js=RUN_ON_EXPLORE_JS)
 
     def on_rest(self, told: Told, request: gr.Request) -> tuple[Any, ...]:
         """The diagnosis of the visitor's own run, once it rests."""
@@ -96,9 +123,9 @@ class DiagnosisPanel:
             return gr.skip(), gr.skip(), gr.skip(), gr.skip()
         return self._outputs(*self._tell(trace, Told(), own=False))
 
-    def on_follow(self, told: Told, controls: Controls) -> dict[Any, Any]:
-        """Set Explore's controls to the run that was diagnosed, with the advice taken. The page
-        then presses Run."""
+    def on_follow(self, told: Told, controls: Controls, memory: gr.State) -> dict[Any, Any]:
+        """Set Explore's controls to the run that was diagnosed, with the advice taken, and keep
+        in ``memory`` that it was. The page then presses Run."""
         if told.settings is None or told.advice is None or told.advice.setup is None:
             raise gr.Error("There is no advice to follow.", print_exception=False)
         settings, setup = told.settings, told.advice.setup
@@ -113,8 +140,7 @@ class DiagnosisPanel:
             for field in fields(controls)
             if field.name in wanted
         }
-        kept = replace(told, followed=told.advice)
-        return {self.told: kept, **updates}
+        return {memory: replace(told, followed=told.advice), **updates}
 
     def _outputs(self, told: Told, value: str, point: str) -> tuple[Any, ...]:
         return told, value, gr.update(**self._button(told)), point

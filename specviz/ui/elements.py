@@ -21,12 +21,29 @@ ASSETS = Path(__file__).parents[2] / "assets"
 
 STAGE_JS = """
 const mount = () => {
-  const stage = window.specviz.mountStage(element, { definitions: props.definitions });
-  const show = window.specviz.createFollower(stage, server.news);
+  const { mountStage, createFollower, followedBefore } = window.specviz;
+  const before = followedBefore();
+  const stage = mountStage(element, { definitions: props.definitions });
+  const show = createFollower(stage, server.news, () => trigger("back"));
   watch("value", () => show(props.value || ""));
   show(props.value || "");
+  if (before) {
+    props.value = before;
+    trigger("back");
+  }
   element.dataset.mounted = "";
   window.specviz.stopStrayFrames(() => !stage.playhead.playing);
+};
+if (window.specviz) mount();
+else window.addEventListener("specviz-ready", mount, { once: true });
+"""
+
+REPLAY_JS = """
+const mount = () => {
+  const stage = window.specviz.mountStage(element, { definitions: props.definitions });
+  watch("value", () => stage.feed(props.value || ""));
+  stage.feed(props.value || "");
+  element.dataset.mounted = "";
 };
 if (window.specviz) mount();
 else window.addEventListener("specviz-ready", mount, { once: true });
@@ -89,6 +106,12 @@ def stage(value: str, news: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]
     return element(
         value, template, STAGE_JS, "stage", definitions=DEFINITIONS, server_functions=[news]
     )
+
+
+def replay_stage(value: str, elem_id: str) -> gr.HTML:
+    """A stage for recorded races alone. The value is a whole race as JSON lines."""
+    template = (ASSETS / "stage.html").read_text(encoding="utf-8")
+    return element(value, template, REPLAY_JS, elem_id, definitions=DEFINITIONS)
 
 
 def status_line(value: str) -> gr.HTML:

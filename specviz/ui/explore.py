@@ -7,21 +7,23 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import gradio as gr
 
-from specviz.race import Race, baseline_key, replay_events
+from specviz.host import OWN_MACHINE, Host
+from specviz.race import Race, baseline_key, begin, replay_events
 from specviz.records import SettingsError, Trace
 from specviz.trace import MAX_TRACE_BYTES, TraceError, dump_trace, load_trace
 from specviz.ui.controls import Controls, Request, main_controls, more_controls
 from specviz.ui.diagnosis import DiagnosisPanel
 from specviz.ui.elements import Choice, stage, status, status_line
-from specviz.ui.following import answer, order, until_read, until_rest
+from specviz.ui.following import answer, order, ticket_in, until_read, until_rest
 from specviz.ui.loading import Loading, Shelf
+from specviz.ui.saved import SavedFiles
 from specviz.ui.session import Memory, Races
-from specviz.ui.worker import Progress, RaceWorker, Turns, line
+from specviz.ui.turns import Turns
+from specviz.ui.worker import Progress, RaceWorker, line
 
 SEATS = 64
 
@@ -49,15 +51,20 @@ class Explore:
     the processor and each visitor's race."""
 
     def __init__(
-        self, shelf: Shelf, pairs: Sequence[tuple[Choice, str, str]], races: Races, turns: Turns
+        self,
+        shelf: Shelf,
+        pairs: Sequence[tuple[Choice, str, str]],
+        races: Races,
+        turns: Turns,
+        host: Host = OWN_MACHINE,
     ) -> None:
-        self.shelf, self.races, self.turns = shelf, races, turns
+        self.shelf, self.races, self.turns, self.host = shelf, races, turns, host
         self.pairs = {choice.name: (target, draft) for choice, target, draft in pairs}
         first = next(pair for pair in pairs if not pair[0].why)
         self.loading = Loading(shelf, first[1], first[2])
         self.diagnosis = DiagnosisPanel(races, list(self.pairs))
         self.rests: list[Any] = []
-        self._folder = TemporaryDirectory(prefix="specviz-")
+        self._files = SavedFiles()
 
     # --- what it looks like ----------------------------------------------------------------
 
@@ -76,7 +83,7 @@ class Explore:
                     self.step = gr.Button("Step", interactive=False, elem_id="step")
                     self.stop = gr.Button("Stop", interactive=False, elem_id="stop")
                 self.status = status_line(status("Loading models", "busy", WHY_LOADING))
-                self.controls = Controls(**fields, **more_controls())
+                self.controls = Controls(**fields, **more_controls(self.host))
                 with gr.Row(elem_id="files"):
                     self.save = gr.Button(
                         "Save trace", size="sm", interactive=False, elem_id="save"
@@ -102,9 +109,13 @@ class Explore:
         quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         model = quiet | {"concurrency_id": "models", "concurrency_limit": SEATS}
         every: dict[str, Any] = {"trigger_mode": "multiple"}
-        for button, begin in ((self.run, self.on_run), (self.step, self.on_step)):
-            ended = [*buttons, self.memory]
-            begun = button.click(begin, inputs, [self.stage, *ended], queue=False, **quiet, **every)
+        ended = [*buttons, self.memory]
+        for pressed, call, given in (
+            (self.run.click, self.on_run, inputs),
+            (self.step.click, self.on_step, inputs),
+            (self.stage.back, self.on_back, [self.stage, self.memory]),
+        ):
+            begun = pressed(call, given, [self.stage, *ended], queue=False, **quiet, **every)
             rested = begun.success(self.on_wait, self.memory, None, **model, **every)
             rest = rested.then(self.on_rest, self.memory, ended, queue=False, **quiet, **every)
             self.rests.append(rest)
@@ -112,7 +123,8 @@ class Explore:
         self.open.upload(self.on_open, self.open, outputs, queue=False, **quiet).success(
             None, None, None, js=SHOW_STAGE_JS
         )
-        self.save.click(self.on_save, None, self.file, queue=False, **quiet).success(
+        # In the queue, since an error can be shown from there alone.
+        self.save.click(self.on_save, None, self.file, concurrency_limit=None, **quiet).success(
             None, None, None, js="() => { document.querySelector('#trace-file').click(); }"
         )
         watching = [self.status, self.run, self.step, self.controls.drafter]
@@ -136,6 +148,9 @@ class Explore:
             chosen = linked if linked in names else names[0]
             ready[self.controls.drafter] = gr.update(choices=names, value=chosen)
             ready[self.status] = status(READY, reasons=WHY_IDLE)
+        if self.races.of(request.session_hash or "") is not None:
+            # Loaded anew in the middle of a run: the buttons and the status are about that.
+            ready = {self.controls.drafter: ready.get(self.controls.drafter, gr.skip())}
         yield {key: ready[key] for key in ready if key not in (self.stop, self.save, self.open)}
 
     def on_run(self, memory: Memory, request: gr.Request, *values: Any) -> dict[Any, Any]:
@@ -152,21 +167,23 @@ class Explore:
         session = request.session_hash or ""
         race = self.races.of(session)
         try:
-            wanted = self.controls.read(values, self.pairs)
+            wanted = self.controls.read(values, self.pairs, self.host)
         except SettingsError as error:
             return {self.memory: replace(memory, refused=str(error))}
-        going = race is not None and race.state == "going"
-        if going and (steps is None or memory.request != wanted):
+        same = race is not None and race.request == wanted
+        if race is not None and race.state == "going" and (steps is None or not same):
             return {self.memory: replace(memory, refused="A run is going on. Stop ends it.")}
-        if race is None or race.state == "over" or memory.request != wanted:
-            race = RaceWorker(lambda progress: self._make(wanted, memory, progress), self.turns)
+        if race is None or race.state == "over" or not same:
+            race = RaceWorker(
+                lambda progress: self._make(wanted, memory, progress), self.turns, wanted
+            )
             self.races.put(session, race)
         race.proceed(steps)
         return {
             self.stage: order(race),
             **self._buttons(BUSY, stepping=steps is not None),
             self.status: status("Running", "busy", WHY_BUSY),
-            self.memory: replace(memory, request=wanted, refused=""),
+            self.memory: replace(memory, refused=""),
         }
 
     def _news(self) -> Any:
@@ -178,6 +195,22 @@ class Explore:
             return await answer(race, max(0, int(asked["since"])))
 
         return news
+
+    def on_back(self, value: str, memory: Memory, request: gr.Request) -> dict[Any, Any]:
+        """A page is back that was away: its connection was lost, or it was loaded anew. ``value``
+        names the race that it showed."""
+        race = self.races.adopt(ticket_in(value), request.session_hash or "")
+        if race is None:
+            return {self.memory: memory}
+        memory = replace(memory, refused="")
+        if race.state != "going":
+            return {self.memory: memory, **self._rest(race, memory), self.stage: order(race)}
+        return {
+            self.stage: order(race),
+            **self._buttons(BUSY),
+            self.status: status("Running", "busy", WHY_BUSY),
+            self.memory: memory,
+        }
 
     async def on_wait(self, memory: Memory, request: gr.Request) -> None:
         """Until the race rests. The lines do not go this way: an update of a component costs the
@@ -203,7 +236,7 @@ class Explore:
         key = baseline_key(pair, wanted.prompt, wanted.settings)
         if wanted.baseline == "reuse" and memory.baseline and memory.baseline_key == key:
             baseline = memory.baseline
-        return Race(pair, wanted.drafter, wanted.prompt, wanted.settings, baseline=baseline)
+        return begin(pair, wanted.drafter, wanted.prompt, wanted.settings, baseline=baseline)
 
     def _rest(self, race: RaceWorker, memory: Memory) -> dict[Any, Any]:
         """What the page shows when a race pauses or is over."""
@@ -218,14 +251,14 @@ class Explore:
             shown = status("The run failed. The stage says why.", "error", WHY_IDLE)
         elif run is None:
             shown = status("Stopped before the first round.", reasons=WHY_IDLE)
+        elif race.cut_short:
+            shown = status(race.cut_short, "error", {"stop": WHY_IDLE["stop"]})
         else:
             stopped = plain is not None and plain.finish_reason == "stopped"
             text = ENDINGS.get("stopped" if stopped else run.finish_reason, "")
-            if (
-                memory.request
-                and memory.request.baseline == "reuse"
-                and not race.pace.baseline_reused
-            ):
+            if trace and trace.note:
+                text += f" {trace.note}"
+            if race.request.baseline == "reuse" and not race.pace.baseline_reused:
                 text += " The baseline was measured anew: no earlier one fits this run."
             shown = status(text, reasons={"stop": WHY_IDLE["stop"]})
         if (
@@ -234,7 +267,7 @@ class Explore:
             and plain
             and plain.finish_reason not in ("stopped", "error", "running")
         ):
-            key = baseline_key(race.race.pair, trace.prompt, trace.settings)
+            key = baseline_key(race.race, trace.prompt, trace.settings)
             memory = replace(memory, baseline=plain, baseline_key=key)
         return {
             **self._buttons(IDLE, saved=run is not None),
@@ -276,21 +309,14 @@ class Explore:
         trace = race.trace() if race else None
         if trace is None:
             raise gr.Error("There is no run to save yet.", print_exception=False)
-        return str(self._write(trace, request.session_hash or ""))
-
-    def _write(self, trace: Trace, session: str) -> Path:
-        folder = Path(self._folder.name, session)
-        folder.mkdir(exist_ok=True)
-        path = folder / f"specviz-{time.strftime('%Y%m%d-%H%M%S')}.json"
-        path.write_text(dump_trace(trace), encoding="utf-8")
-        return path
+        name = f"specviz-{time.strftime('%Y%m%d-%H%M%S')}.json"
+        return str(self._files.write(request.session_hash or "", name, dump_trace(trace)))
 
     def on_unload(self, request: gr.Request) -> None:
-        """The tab is gone: end its race, delete its files."""
+        """The connection is lost: the race goes on only while nobody waits. Deletes its files."""
         session = request.session_hash or ""
-        self.races.drop(session)
-        for path in Path(self._folder.name, session).glob("*.json") if session else ():
-            path.unlink(missing_ok=True)
+        self.races.leave(session)
+        self._files.drop(session)
 
     def _buttons(self, state: str, saved: bool = False, stepping: bool = False) -> dict[Any, Any]:
         """Which buttons can be used; the status line has the reasons for those that cannot.

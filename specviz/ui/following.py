@@ -9,6 +9,7 @@ update.)
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from typing import Any
 
@@ -16,8 +17,12 @@ from specviz.ui.worker import RaceWorker, line
 
 GLANCE_SECONDS = 1 / 30
 PATIENCE_SECONDS = 5.0  # of an answer that has nothing to say yet
-DRAIN_SECONDS = 1 / 10
+LOOK_SECONDS = 1 / 10
 LAST_READ_SECONDS = 3.0  # a page gets to take the last lines before the buttons change
+GONE = (
+    "The server of this page has forgotten this run: it was started anew, or the page was away for"
+    " too long. What has arrived is kept. Reload the page to run again."
+)
 
 
 def order(race: RaceWorker) -> str:
@@ -26,15 +31,24 @@ def order(race: RaceWorker) -> str:
     return line({"e": "follow", "ticket": race.ticket, "at": time.monotonic_ns()})
 
 
+def ticket_in(value: str) -> str:
+    """The ticket in the value of a stage that follows a race; empty where there is none."""
+    try:
+        ticket = json.loads(value)["ticket"]
+    except (ValueError, TypeError, KeyError):
+        return ""
+    return ticket if isinstance(ticket, str) else ""
+
+
 async def answer(race: RaceWorker | None, since: int) -> dict[str, Any]:
     """What is new after the first ``since`` batches of lines, as soon as there is any: ``lines``,
     ``next`` (what to ask from then) and ``resting`` (nothing more comes by itself)."""
     if race is None:
-        return {"lines": "", "next": since, "resting": True}
+        return {"lines": line({"e": "error", "message": GONE}), "next": since, "resting": True}
+    race.attend()
     patience = time.monotonic() + PATIENCE_SECONDS
     while True:
         resting = race.state != "going"
-        race.drain()
         if len(race.told) > since or resting or time.monotonic() > patience:
             break
         await asyncio.sleep(GLANCE_SECONDS)
@@ -43,12 +57,9 @@ async def answer(race: RaceWorker | None, since: int) -> dict[str, Any]:
 
 
 async def until_rest(race: RaceWorker) -> None:
-    """Until the race pauses or is over. Drains it meanwhile: a page in the background asks
-    seldom, and the race is not to wait for it."""
+    """Until the race pauses or is over."""
     while race.state == "going":
-        race.drain()
-        await asyncio.sleep(DRAIN_SECONDS)
-    race.drain()
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 async def until_read(race: RaceWorker) -> None:

@@ -1,4 +1,5 @@
-"""The traces a visitor has opened or kept, as bytes, until the tab is closed."""
+"""The traces there are to look at: the gallery, and those a visitor has opened or kept, as bytes,
+until the tab is closed."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import secrets
 import threading
 from dataclasses import dataclass
 
+from specviz.gallery import exhibits
 from specviz.records import Trace
 from specviz.trace import dump_trace, load_trace
 
@@ -32,10 +34,21 @@ class Kept:
         return load_trace(self.data)
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A trace to be put on a stage, by the id it is listed under."""
+
+    id: str
+    title: str
+    trace: Trace
+
+
 class Collections:
-    """Each visitor's own traces, in the order they came. Nothing is written to disk."""
+    """The gallery, and each visitor's own traces in the order they came. Nothing is written to
+    disk."""
 
     def __init__(self) -> None:
+        self._gallery = {f"gallery:{exhibit.file}": exhibit for exhibit in exhibits()}
         self._kept: dict[str, list[Kept]] = {}
         self._lock = threading.Lock()
 
@@ -44,9 +57,27 @@ class Collections:
         with self._lock:
             return list(self._kept.get(session, ()))
 
-    def find(self, session: str, wanted: str) -> Kept | None:
-        """One of the visitor's traces by its id."""
-        return next((kept for kept in self.of(session) if kept.id == wanted), None)
+    @property
+    def first(self) -> str:
+        """The id of the first of the gallery."""
+        return next(iter(self._gallery))
+
+    def gallery(self) -> list[dict[str, str]]:
+        """The gallery as it is listed: id, title, and what to look at."""
+        return [
+            {"id": name, "title": exhibit.title, "look": exhibit.look}
+            for name, exhibit in self._gallery.items()
+        ]
+
+    def find(self, session: str, wanted: str) -> Shown:
+        """A trace of the gallery, or of the visitor's own, by its id. Raises LookupError."""
+        if wanted in self._gallery:
+            exhibit = self._gallery[wanted]
+            return Shown(wanted, exhibit.title, load_trace(exhibit.path.read_bytes()))
+        kept = next((kept for kept in self.of(session) if kept.id == wanted), None)
+        if kept is None:
+            raise LookupError("That trace is no longer kept here.")
+        return Shown(kept.id, kept.title, kept.trace)
 
     def add(self, session: str, trace: Trace) -> Kept:
         """Keep a trace. Raises Full, and TraceError for one too long to be written."""

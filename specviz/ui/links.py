@@ -5,16 +5,18 @@ Everything stands in the link's own query; nothing is kept on the server.
 
 from __future__ import annotations
 
+import html
 import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlencode
 
 import gradio as gr
 
-from specviz.records import SettingsError, Trace
+from specviz.host import Host
+from specviz.records import LongPrompt, Schedule, SettingsError, Trace
 from specviz.ui.controls import HIDDEN, Controls
 from specviz.ui.elements import element
 
@@ -100,11 +102,19 @@ def wire(
     button: gr.Button,
     pairs: Mapping[str, tuple[str, str]],
     drafters: Sequence[str],
+    host: Host,
 ) -> None:
-    """Let ``button`` copy a link, and a link that is opened fill the controls in."""
+    """Let ``button`` copy a link, and a link that is opened fill the controls in: whole, or not
+    at all where it asks for something that ``host`` or the controls do not allow."""
     inputs = controls.inputs()
     copied = element("{}", "<span></span>", COPY_JS, "copied-link")
-    choices = {"pair": [*pairs], "drafter": drafters, "dtype": ["auto", "bfloat16", "float32"]}
+    choices = {
+        "pair": [*pairs],
+        "drafter": drafters,
+        "schedule": get_args(Schedule),
+        "long_prompt": get_args(LongPrompt),
+        "dtype": ["auto", "bfloat16", "float32"],
+    }
 
     def copy(*values: Any) -> str:
         try:
@@ -117,9 +127,10 @@ def wire(
         try:
             found = read_link(controls, dict(request.query_params), choices)
             values = {**_initial(controls), **found}
-            controls.read([values[f.name] for f in fields(controls)], dict(pairs))
+            controls.read([values[f.name] for f in fields(controls)], dict(pairs), host)
         except (LinkError, SettingsError) as error:
-            gr.Warning(f"The link was not followed: {error}")
+            # Gradio takes a message for HTML, and this one names what the link asked for.
+            gr.Warning(html.escape(f"The link was not followed: {error}", quote=False))
             return {controls.prompt: gr.skip()}
         return {getattr(controls, name): value for name, value in found.items()} or {
             controls.prompt: gr.skip()

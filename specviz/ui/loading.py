@@ -1,18 +1,34 @@
-"""The default pair, loading in the background while the recorded race is on screen."""
+"""Loaded models for the page: only those that its host allows, the default pair at once."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from typing import Any, Literal, Protocol
 
 from specviz import drafters
-from specviz.ui.worker import explain
+from specviz.host import Host
+from specviz.ui.faults import explain, free_memory
 
 
 class Shelf(Protocol):
     """What the page needs of ``specviz.pairs.Shelf``: loaded pairs, each loaded once."""
 
     def load(self, target: str, draft: str, dtype: str = "auto", progress: Any = ...) -> Any: ...
+
+
+class AllowedShelf:
+    """A shelf that gives only what ``host`` allows. Everything on the page takes its models from
+    here, whichever way a name came in. ``listed`` are the targets and drafts on offer."""
+
+    def __init__(self, shelf: Shelf, host: Host, listed: Collection[tuple[str, str]]) -> None:
+        self._shelf, self._host, self._listed = shelf, host, listed
+
+    def load(self, target: str, draft: str, dtype: str = "auto", progress: Any = None) -> Any:
+        """As the shelf's own. Raises SettingsError for models that are not allowed here."""
+        self._host.check_models(target, draft, self._listed)
+        told = {} if progress is None else {"progress": progress}
+        return self._shelf.load(target, draft, dtype, **told)
 
 
 class Loading:
@@ -38,8 +54,9 @@ class Loading:
         try:
             pair = self._shelf.load(self._target, self._draft, progress=self._progress)
             self.drafters = drafters.names(pair)
-        except Exception as error:
+        except BaseException as error:  # whatever kills the thread: pages would wait for ever
             self.text = explain(error)
+            free_memory()
             self.state = "failed"
         else:
             self.text = ""

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict
 from typing import Any
 
 import gradio as gr
 
 from specviz import drafters
-from specviz.lossless import PROOFS, exact, variants
-from specviz.lossless.greedy import GreedyProof, GreedyResult
-from specviz.lossless.sampled import FAILS_BELOW, Arms, Plan, SampledResult
+from specviz.host import OWN_MACHINE, Host
+from specviz.lossless import VERIFYING, exact, variants
+from specviz.lossless.greedy import GreedyResult
+from specviz.lossless.sampled import FAILS_BELOW, Plan, SampledResult
 from specviz.records import Settings, SettingsError
 from specviz.ui.controls import OTHER, Controls
-from specviz.ui.elements import ASSETS, element
+from specviz.ui.elements import element
+from specviz.ui.gpu import computed
+from specviz.ui.law import law, lead, proof_head, way_of_verifying
+from specviz.ui.lent import greedy_there, sampled_there
 from specviz.ui.loading import Shelf
 from specviz.ui.proving import Event, Progress, Proving, follow
+from specviz.ui.turns import Turns
 from specviz.ui.visitors import OneEach
-from specviz.ui.worker import Turns
 
-LAW_JS = """
-const mount = () => {
-  const law = window.specviz.mountLaw(element, { variants: props.variants });
-  watch("value", () => law.show(props.value));
-  law.show(props.value);
-  element.dataset.mounted = "";
-};
-if (window.specviz?.mountLaw) mount();
-else window.addEventListener("specviz-ready", mount, { once: true });
-"""
 PROOF_HTML = '<div class="proof"></div>'
 PROOF_JS = """
 const mount = () => {
@@ -42,7 +36,6 @@ if (window.specviz?.mountProof) mount();
 else window.addEventListener("specviz-ready", mount, { once: true });
 """
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-TITLES = {"exact": "1. Exact", "sampled": "2. Sampled", "greedy": "3. Greedy"}
 SAMPLED_PROMPT = "The sea is calm. The sea is cold. The sky is clear. The sea is"
 DEFAULT_PROMPT = "Write a short story about a lighthouse keeper."
 
@@ -56,9 +49,10 @@ class Lossless:
         pairs: dict[str, tuple[str, str]],
         turns: Turns,
         controls: Controls,
+        host: Host = OWN_MACHINE,
     ) -> None:
         self._shelf, self._pairs, self._turns = shelf, pairs, turns
-        self._controls = controls
+        self._controls, self._host = controls, host
         self._provings: OneEach[Proving] = OneEach(Proving.stop)
 
     # --- what it looks like ----------------------------------------------------------------
@@ -66,35 +60,16 @@ class Lossless:
     def draw(self) -> None:
         """Put the tab into the block that is open."""
         with gr.Column(elem_id="lossless"):
-            gr.Markdown(
-                "## Is it really the same text?\nSpeculative decoding must not change what the"
-                " target writes, not even a little. Three proofs, from pure arithmetic to the"
-                " real models, and five mistakes that break it.",
-                elem_classes="lead",
-            )
+            lead()
             self._draw_exact()
             self._draw_sampled()
             self._draw_greedy()
 
     def _draw_exact(self) -> None:
         with gr.Column(elem_classes="proof-section"):
-            _head("exact")
-            names = [(variants.RIGHT.name, variants.RIGHT.name)]
-            names += [(f"wrong: {variant.name}", variant.name) for variant in variants.WRONG]
-            self.variant = gr.Radio(
-                names,
-                value=variants.RIGHT.name,
-                label="How a guess is verified",
-                info=variants.RIGHT.summary,
-                elem_id="variant",
-            )
-            self.law = element(
-                variants.RIGHT.name,
-                (ASSETS / "law.html").read_text(encoding="utf-8"),
-                LAW_JS,
-                "law",
-                variants=[variant.name for variant in (variants.RIGHT, *variants.WRONG)],
-            )
+            proof_head("exact")
+            self.variant = way_of_verifying()
+            self.law = law()
             with gr.Row(elem_classes="proof-actions"):
                 self.run_exact = gr.Button(
                     "Prove it on the loop", variant="primary", elem_id="prove-exact"
@@ -103,7 +78,7 @@ class Lossless:
 
     def _draw_sampled(self) -> None:
         with gr.Column(elem_classes="proof-section"):
-            _head("sampled")
+            proof_head("sampled")
             with gr.Row(elem_classes="proof-controls"):
                 self.prompt = gr.Textbox(
                     SAMPLED_PROMPT,
@@ -135,13 +110,14 @@ class Lossless:
 
     def _draw_greedy(self) -> None:
         with gr.Column(elem_classes="proof-section"):
-            _head("greedy")
+            proof_head("greedy")
             with gr.Row(elem_classes="proof-controls"):
                 self.greedy_prompt = gr.Textbox(
                     DEFAULT_PROMPT, label="Prompt", lines=1, max_lines=4, elem_id="greedy-prompt"
                 )
+                most = min(256, self._host.max_new_tokens)
                 self.greedy_tokens = gr.Slider(
-                    8, 256, 64, step=8, label="Tokens", elem_id="greedy-tokens"
+                    1, max(2, most), min(64, most), step=1, label="Tokens", elem_id="greedy-tokens"
                 )
                 self.dtype = gr.Radio(
                     [("as on Explore", "auto"), "float32"],
@@ -161,7 +137,7 @@ class Lossless:
     def wire(self, page: gr.Blocks) -> None:
         """Connect the events."""
         self.variant.change(
-            lambda name: (gr.update(info=variants.find(name).summary), name, "", ""),
+            lambda name: (gr.update(info=VERIFYING[name]), name, "", ""),
             self.variant,
             [self.variant, self.law, self.exact, self.sampled],
             queue=False,
@@ -213,9 +189,10 @@ class Lossless:
 
         def events(progress: Progress) -> Iterator[Event]:
             settings = Settings(gamma=int(gamma), temperature=float(temperature), chat=False)
-            plan = Plan(_prompt(prompt), settings, int(n), int(tokens))
+            plan = Plan(self._prompt(prompt, int(tokens)), settings, int(n), int(tokens))
             loaded = self._load(pair, target, draft, dtype, progress)
-            for result in Arms(loaded, plan).compare(drafter, variants.find(variant)):
+            written = 2 * plan.n * (plan.tokens + settings.gamma + 1)
+            for result in computed(loaded, sampled_there, plan, drafter, variant, tokens=written):
                 yield _sampled_event(result, plan, loaded.machine.dtype, variant)
 
         async for log in self._follow(Proving(events, self._turns), request):
@@ -236,12 +213,14 @@ class Lossless:
         """Decode greedily in both ways, with every drafter there is, and compare."""
 
         def events(progress: Progress) -> Iterator[Event]:
+            asked = self._prompt(prompt, int(tokens))
             settings = Settings(gamma=int(gamma), max_new_tokens=int(tokens))
             number = explore_dtype if dtype == "auto" else dtype
             loaded = self._load(pair, target, draft, number, progress)
             names = drafters.names(loaded)
             progress(f"Decoding with {len(names)} drafters", None)
-            for result in GreedyProof(loaded, settings).compare(_prompt(prompt), names):
+            written = (len(names) + 1) * settings.max_new_tokens
+            for result in computed(loaded, greedy_there, settings, asked, names, tokens=written):
                 yield _greedy_event(result)
 
         async for log in self._follow(Proving(events, self._turns), request):
@@ -256,29 +235,20 @@ class Lossless:
         async for log in follow(proving):
             yield log
 
+    def _prompt(self, text: str, tokens: int) -> str:
+        """The text to continue by so many tokens. Raises SettingsError."""
+        if not (text or "").strip():
+            raise SettingsError("The prompt is empty. Write something to continue.")
+        self._host.check(text, tokens)
+        return text
+
     def _load(self, pair: str, target: str, draft: str, dtype: str, progress: Progress) -> Any:
         """The models chosen on Explore. Raises SettingsError where none are."""
-        if pair != OTHER:
+        if pair != OTHER or OTHER not in self._pairs:
             target, draft = self._pairs.get(pair, ("", ""))
         if not (target or "").strip():
             raise SettingsError("No target is chosen. Pick a pair on Explore.")
-        return self._shelf.load(target.strip(), (draft or "").strip(), dtype, progress)
-
-
-def _head(name: str) -> None:
-    """What a proof does, shows and leaves open."""
-    proof = next(proof for proof in PROOFS if proof.name == name)
-    gr.Markdown(
-        f"### {TITLES[name]}\n{proof.does}\n\n**It shows:** {proof.shows}\n\n"
-        f"**It leaves open:** {proof.leaves_open}",
-        elem_classes="proof-head",
-    )
-
-
-def _prompt(text: str) -> str:
-    if not (text or "").strip():
-        raise SettingsError("The prompt is empty. Write something to continue.")
-    return text
+        return self._shelf.load(target.strip(), (draft or "").strip(), dtype, progress=progress)
 
 
 def _exact_events(name: str) -> Iterator[Event]:
@@ -314,8 +284,3 @@ def _greedy_event(result: GreedyResult) -> Event:
     if result.parting is not None:
         parting = {**asdict(result.parting), "gap": result.parting.gap}
     return {"e": "greedy", **asdict(result), "parting": parting, "holds": result.holds}
-
-
-def pairs_by_name(pairs: Sequence[tuple[Any, str, str]]) -> dict[str, tuple[str, str]]:
-    """Target and draft of each pair that may be chosen, by its name."""
-    return {choice.name: (target, draft) for choice, target, draft in pairs}

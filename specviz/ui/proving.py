@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextvars import copy_context
 from typing import Any
 
-from specviz.ui.worker import Cancelled, Turns, explain, line
+from specviz.ui.changes import changes
+from specviz.ui.faults import explain, free_memory
+from specviz.ui.turns import Cancelled, Turns
+from specviz.ui.worker import line
 
 GLANCE_SECONDS = 1 / 12
 Event = dict[str, Any]
 Progress = Callable[[str, float | None], None]
 
 
+class OverLimit(RuntimeError):
+    """A proof has used up what the host allows."""
+
+
 class Proving:
     """One proof from its first event to its last. ``events`` is called in the thread, with a
-    function that takes progress; ``log`` grows by one line an event. Without ``turns`` it waits
-    for nobody: it uses no model."""
+    function that takes progress; ``log`` grows by one line an event. Each event is made in a turn
+    of its own, so that others come between. Without ``turns`` it waits for nobody: it uses no
+    model."""
 
     def __init__(
         self, events: Callable[[Progress], Iterator[Event]], turns: Turns | None = None
@@ -27,7 +36,10 @@ class Proving:
         self._stop = threading.Event()
         self.log = ""
         self.over = False
-        self._thread = threading.Thread(target=self._work, name="specviz proof", daemon=True)
+        # With the visitor's own request at hand: a GPU is lent to a visitor.
+        self._thread = threading.Thread(
+            target=copy_context().run, args=(self._work,), name="specviz proof", daemon=True
+        )
         self._thread.start()
 
     def stop(self) -> None:
@@ -41,27 +53,42 @@ class Proving:
 
     def _work(self) -> None:
         try:
-            if self._turns is None:
-                self._run()
-            else:
-                with self._turns.turn(self._stop, self._say_waiting):
-                    self._run()
+            for event in self._made():
+                self._emit(event)
+                if self._stop.is_set():
+                    raise Cancelled
+            self._emit({"e": "end", "stopped": False})
         except Cancelled:
             self._emit({"e": "end", "stopped": True})
-        except Exception as error:
+        except BaseException as error:  # whatever kills the thread: nobody else would tell
             self._emit({"e": "error", "message": explain(error)})
+            free_memory()
         finally:
             self.over = True
 
-    def _run(self) -> None:
-        for event in self._events(self._say):
-            self._emit(event)
-            if self._stop.is_set():
-                raise Cancelled
-        self._emit({"e": "end", "stopped": False})
+    def _made(self) -> Iterator[Event]:
+        """The events, each made in its turn."""
+        events = self._events(self._say)
+        if self._turns is None:
+            yield from events
+            return
+        most, begun, spent = self._turns.max_seconds, False, 0.0
+        while True:
+            if most is not None and spent > most:
+                raise OverLimit(
+                    f"This host lets a proof compute for {most:g} s, and they are over. What was"
+                    " found so far stands below."
+                )
+            with self._turns.turn(self._stop, self._say_place, "proof", bounded=not begun):
+                begun, start = True, time.monotonic()
+                event = next(events, None)
+                spent += time.monotonic() - start
+            if event is None:
+                return
+            yield event
 
-    def _say_waiting(self, ahead: int) -> None:
-        self._say("1 run is ahead" if ahead == 1 else f"{ahead} runs are ahead", None)
+    def _say_place(self, place: str) -> None:
+        self._say(place)
 
     def _say(self, message: str, fraction: float | None = None) -> None:
         if self._stop.is_set():
@@ -72,17 +99,6 @@ class Proving:
         self.log += line(event)
 
 
-async def follow(proving: Proving) -> AsyncIterator[str]:
-    """The log each time it has grown, until the proof is over. Ends it when the reader leaves."""
-    told = ""
-    try:
-        while True:
-            over = proving.over
-            if told != (log := proving.log):
-                told = log
-                yield told
-            if over:
-                return
-            await asyncio.sleep(GLANCE_SECONDS)
-    finally:
-        proving.stop()
+def follow(proving: Proving) -> AsyncIterator[str]:
+    """The log each time it has grown, until the proof is over."""
+    return changes(proving, lambda: proving.log, GLANCE_SECONDS)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import gradio as gr
 
+from specviz.host import OWN_MACHINE, Host
 from specviz.metrics import DEFINITIONS
 from specviz.prompts import PromptsError
 from specviz.records import SettingsError
@@ -16,11 +16,13 @@ from specviz.rows import Setup
 from specviz.sweep import JournalError, Plan, PlanError, Sweep, cross, sources
 from specviz.ui.elements import ASSETS, Choice, element, file_url
 from specviz.ui.loading import Shelf
+from specviz.ui.saved import SavedFiles
 from specviz.ui.sweeping import Opened, Sweeping, follow, view
 from specviz.ui.sweepinputs import Inputs, Wanted, grid_inputs, more_inputs, prompt_inputs
 from specviz.ui.theme import plotly_file
+from specviz.ui.turns import Turns
 from specviz.ui.visitors import OneEach
-from specviz.ui.worker import Progress, Turns
+from specviz.ui.worker import Progress
 
 SWEEP_JS = """
 const mount = () => {
@@ -42,11 +44,15 @@ class SweepTab:
     """One page's Sweep tab. ``pairs`` are (choice, target, draft), as on Explore."""
 
     def __init__(
-        self, shelf: Shelf, pairs: Sequence[tuple[Choice, str, str]], turns: Turns
+        self,
+        shelf: Shelf,
+        pairs: Sequence[tuple[Choice, str, str]],
+        turns: Turns,
+        host: Host = OWN_MACHINE,
     ) -> None:
-        self._shelf, self._turns = shelf, turns
+        self._shelf, self._turns, self._host = shelf, turns, host
         self._sweeps: OneEach[Sweeping | Opened] = OneEach(lambda sweep: sweep.stop())
-        self._folder = TemporaryDirectory(prefix="specviz-sweep-")
+        self._files = SavedFiles()
         self._drafts: dict[str, list[str]] = {}
         self._titles: dict[str, str] = {}
         for choice, target, draft in pairs:
@@ -64,7 +70,7 @@ class SweepTab:
                 with gr.Row(elem_id="sweep-actions"):
                     self.run = gr.Button("Run sweep", variant="primary", elem_id="sweep-run")
                     self.stop = gr.Button("Stop", interactive=False, elem_id="sweep-stop")
-                self.inputs = Inputs(**grid, **prompt_inputs(), **more_inputs())
+                self.inputs = Inputs(**grid, **prompt_inputs(), **more_inputs(self._host))
                 with gr.Row(elem_id="sweep-files"):
                     self.csv = gr.Button("Save CSV", size="sm", elem_id="sweep-csv")
                     self.json = gr.Button("Save JSON", size="sm", elem_id="sweep-json")
@@ -100,7 +106,8 @@ class SweepTab:
         self.stop.click(self.on_stop, None, self.stop, queue=False, **QUIET)
         self.open.upload(self.on_open, self.open, every, queue=False, **QUIET)
         for button, save in ((self.csv, self.on_csv), (self.json, self.on_json)):
-            saved = button.click(save, None, self.saved, queue=False, **QUIET)
+            # In the queue, since an error can be shown from there alone.
+            saved = button.click(save, None, self.saved, concurrency_limit=None, **QUIET)
             saved.success(None, None, None, js=DOWNLOAD_JS)
         page.unload(self.on_unload)
 
@@ -124,7 +131,7 @@ class SweepTab:
         if last is not None and not last.over:
             return {self.run: gr.skip()}
         try:
-            wanted = self.inputs.read(values)
+            wanted = self.inputs.read(values, self._host)
         except (PromptsError, SettingsError) as error:
             return {self.results: view(str(error), "error", last.results if last else None)}
         done = last.measured if last else []
@@ -133,7 +140,8 @@ class SweepTab:
             pairs = self._load(wanted, progress)
             return Sweep(pairs, _plan(wanted, pairs, more), done)
 
-        self._sweeps.put(session, Sweeping(make, self._turns, self._path(session, "json")))
+        path = self._files.path(session, "specviz-sweep.json")
+        self._sweeps.put(session, Sweeping(make, self._turns, path))
         return {
             self.run: gr.update(value="Running", interactive=False),
             self.stop: gr.update(interactive=True),
@@ -146,11 +154,6 @@ class SweepTab:
             draft: self._shelf.load(wanted.target, draft, dtype=wanted.dtype, progress=progress)
             for draft in self._drafts[wanted.target]
         }
-
-    def _path(self, session: str, suffix: str) -> Path:
-        folder = Path(self._folder.name, session)
-        folder.mkdir(exist_ok=True)
-        return folder / f"specviz-sweep.{suffix}"
 
     async def on_follow(self, request: gr.Request) -> AsyncIterator[Any]:
         """Stream the results as they come."""
@@ -200,9 +203,7 @@ class SweepTab:
     def on_csv(self, request: gr.Request) -> str:
         """Write the table to a file of the visitor's own."""
         session = request.session_hash or ""
-        path = self._path(session, "csv")
-        path.write_text(self._ended(session).csv(), encoding="utf-8", newline="")
-        return str(path)
+        return str(self._files.write(session, "specviz-sweep.csv", self._ended(session).csv()))
 
     def on_json(self, request: gr.Request) -> str:
         """The file with every round, which Open and ``specviz bench`` read."""
@@ -221,8 +222,7 @@ class SweepTab:
         """The tab is gone: end its sweep, delete its files."""
         session = request.session_hash or ""
         self._sweeps.drop(session)
-        for path in Path(self._folder.name, session).glob("*") if session else ():
-            path.unlink(missing_ok=True)
+        self._files.drop(session)
 
 
 def _plan(wanted: Wanted, pairs: dict[str, Any], more: tuple[Setup, ...]) -> Plan:

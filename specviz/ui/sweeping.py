@@ -5,11 +5,12 @@ Tables and figures are made in the same thread between two runs, when no clock r
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager
+from contextvars import copy_context
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,19 @@ from specviz.diagnosis import Diagnosis, recommend
 from specviz.figures import sweep_figures
 from specviz.rows import Measured, Row, Table, to_csv, to_plain
 from specviz.sweep import Generated, Journal, Sweep, compare, read_bench
-from specviz.ui.worker import Cancelled, Progress, Turns, explain
+from specviz.ui.changes import changes
+from specviz.ui.faults import explain, free_memory
+from specviz.ui.turns import Cancelled, Kind, Turns
+from specviz.ui.worker import Progress
 
 GLANCE_SECONDS = 0.2
 REDRAW_SECONDS = 2.0
+
+
+class OverLimit(RuntimeError):
+    """One run of a sweep has used up what the host allows."""
+
+
 Make = Callable[[Progress], Sweep]
 
 
@@ -46,7 +56,10 @@ class Sweeping:
         self.diagnosis: Diagnosis | None = None
         self.over = self.followed = False
         self.view = view("Loading models", "busy")
-        self._thread = threading.Thread(target=self._work, name="specviz sweep", daemon=True)
+        # With the visitor's own request at hand: a GPU is lent to a visitor.
+        self._thread = threading.Thread(
+            target=copy_context().run, args=(self._work,), name="specviz sweep", daemon=True
+        )
         self._thread.start()
 
     def stop(self) -> None:
@@ -72,6 +85,7 @@ class Sweeping:
     def _work(self) -> None:
         try:
             sweep = self._begin()
+            self._warm_up(sweep)
             self._measure(sweep)
             self._show(sweep, self._ending(sweep), "info", redraw=True)
         except Cancelled:
@@ -79,22 +93,29 @@ class Sweeping:
                 self.view = view("Stopped before the first run.")
             else:
                 self._show(self.sweep, self._ending(self.sweep), "info", redraw=True)
-        except Exception as error:
-            self.view = view(explain(error), "error", self.results)
+        except BaseException as error:  # whatever kills the thread: nobody else would tell
+            self._fail(error)
         finally:
             self.over = True
 
     def _begin(self) -> Sweep:
-        with self._turns.turn(self._stop, self._say_waiting):
+        with self._turns.turn(self._stop, self._say_waiting, "sweep"):
             sweep = self._make(self._say_progress)
-            if self._stop.is_set():
-                raise Cancelled
-            for one in sweep.measured:
-                self._add(one)
-            self.sweep = sweep
-            self._show(sweep, "Warming up every setup", "busy", redraw=True)
-            sweep.warm_up(self._stop.is_set)
+        if self._stop.is_set():
+            raise Cancelled
+        for one in sweep.measured:
+            self._add(one)
+        self.sweep = sweep
         return sweep
+
+    def _warm_up(self, sweep: Sweep) -> None:
+        """Let every setup meet its first time, each in a turn of its own."""
+        self._show(sweep, "Warming up every setup", "busy", redraw=True)
+        met = sweep.warm_ups(self._stop.is_set)
+        more = True
+        while more:
+            with self._turn("step"):
+                more = next(met, None) is not None
 
     def _measure(self, sweep: Sweep) -> None:
         journal = Journal.begin(self.path, sweep.plan, sweep.machine)
@@ -102,17 +123,43 @@ class Sweeping:
             for known in sweep.measured:
                 journal.add(known)
             while not sweep.finished:
-                with self._turns.turn(self._stop, self._say_waiting):
-                    one = sweep.advance(self._stop.is_set)
+                with self._turn():
+                    one = sweep.advance(self._stop_or_limit())
                 if one is None:
                     raise Cancelled
                 if isinstance(one, Measured):
-                    journal.add(one)
                     self._add(one)
+                    journal.add(one)
                 self._show(sweep, standing(sweep), "busy")
         finally:
             complete = sweep.finished and not sweep.failed
             journal.finish(sweep.measured, sweep.generated, complete)
+
+    def _turn(self, kind: Kind = "sweep") -> AbstractContextManager[None]:
+        """A turn for the next run of a sweep that has begun: between two, others have theirs."""
+        return self._turns.turn(self._stop, self._say_waiting, kind, bounded=False)
+
+    def _stop_or_limit(self) -> Callable[[], bool]:
+        """Whether to stop, for the run that begins now. Raises OverLimit where it has used up what
+        the host allows, which the sweep counts as a failed run."""
+        most, begin = self._turns.max_seconds, time.monotonic()
+
+        def stop() -> bool:
+            if most is not None and time.monotonic() - begin > most:
+                raise OverLimit(f"it took longer than the {most:g} s that this host allows a run")
+            return self._stop.is_set()
+
+        return stop
+
+    def _fail(self, error: BaseException) -> None:
+        """Tell what went wrong, with the results of every whole run."""
+        text = explain(error)
+        free_memory()
+        if self.sweep is None:
+            self.view = view(text, "error", self.results)
+        else:
+            made = f"{len(self.sweep.outcomes)} of {self.sweep.total} runs were made."
+            self._show(self.sweep, f"{text} {made}", "error", redraw=True)
 
     def _add(self, one: Measured) -> None:
         self._table.add(one)
@@ -134,9 +181,11 @@ class Sweeping:
             return f"{len(sweep.failed)} of {sweep.total} runs failed: {sweep.failed[0].why}"
         return f"Done: {made}."
 
-    def _say_waiting(self, ahead: int) -> None:
-        runs = "1 run is" if ahead == 1 else f"{ahead} runs are"
-        self.view = view(f"{runs} ahead of yours. It starts by itself.", "busy", self.results)
+    def _say_waiting(self, place: str) -> None:
+        if self.sweep is None:
+            self.view = view(place, "busy", self.results)
+        else:
+            self._show(self.sweep, f"{standing(self.sweep)}. {place}", "busy")
 
     def _say_progress(self, message: str, fraction: float | None = None) -> None:
         if self._stop.is_set():
@@ -175,23 +224,10 @@ class Opened:
         return to_csv([*self._table, *self._by_kind])
 
 
-async def follow(sweeping: Sweeping | Opened) -> AsyncIterator[str]:
-    """The view each time it has changed, until the sweep is over. Ends it when the reader
-    leaves."""
-    told = ""
+def follow(sweeping: Sweeping | Opened) -> AsyncIterator[str]:
+    """The view each time it has changed, until the sweep is over."""
     sweeping.followed = True
-    try:
-        while True:
-            over = sweeping.over
-            if told != (now := sweeping.view):
-                told = now
-                yield told
-            if over:
-                return
-            await asyncio.sleep(GLANCE_SECONDS)
-    finally:
-        if not sweeping.over:
-            sweeping.stop()
+    return changes(sweeping, lambda: sweeping.view, GLANCE_SECONDS)
 
 
 def standing(sweep: Sweep) -> str:

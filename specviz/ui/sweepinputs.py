@@ -11,6 +11,7 @@ import gradio as gr
 from gradio.components import Component
 
 from specviz import drafters, prompts
+from specviz.host import Host
 from specviz.prompts import Prompt, Reading
 from specviz.records import Settings, SettingsError
 
@@ -56,12 +57,13 @@ class Inputs:
         """Every component."""
         return [getattr(self, field.name) for field in fields(self)]
 
-    def read(self, values: Sequence[Any]) -> Wanted:
-        """What was asked for. Raises SettingsError and PromptsError saying what to change."""
+    def read(self, values: Sequence[Any], host: Host) -> Wanted:
+        """What was asked for. Raises SettingsError and PromptsError saying what to change, also
+        where a run is larger than ``host`` allows."""
         given = dict(zip((field.name for field in fields(self)), values, strict=True))
         if not given["drafters"]:
             raise SettingsError("No drafter is chosen. Tick at least one.")
-        return Wanted(
+        wanted = Wanted(
             target=given["target"],
             drafters=tuple(given["drafters"]),
             axes={
@@ -75,6 +77,9 @@ class Inputs:
             repeats=_whole(given["repeats"], "Repeats"),
             dtype=given["dtype"],
         )
+        for prompt in wanted.prompts:
+            host.check(prompt.text, wanted.settings.max_new_tokens)
+        return wanted
 
 
 def _numbers(text: str, name: str, kind: type) -> tuple[Any, ...]:
@@ -191,9 +196,15 @@ def prompt_inputs() -> dict[str, Component]:
     }
 
 
-def more_inputs() -> dict[str, Component]:
+def more_inputs(host: Host) -> dict[str, Component]:
     """The rest; the components by field name."""
-    tokens = gr.Number(48, label="Max new tokens", precision=0, elem_id="sweep-tokens")
+    most = host.max_new_tokens
+    tokens = gr.Number(
+        min(48, most),
+        label=f"Max new tokens (at most {most:,})",
+        precision=0,
+        elem_id="sweep-tokens",
+    )
     with gr.Accordion("More settings", open=False, elem_id="sweep-more"):
         return {
             "max_new_tokens": tokens,

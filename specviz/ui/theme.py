@@ -9,7 +9,9 @@ from typing import Any
 import gradio as gr
 
 from specviz.ui.elements import ASSETS, file_url
+from specviz.ui.routes import doorkeeper
 
+MAX_UPLOAD = "32mb"
 SANS = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Noto Sans", "sans-serif")
 MONO = ("ui-monospace", "SF Mono", "Cascadia Mono", "Consolas", "DejaVu Sans Mono", "monospace")
 
@@ -100,6 +102,27 @@ def _both(**colours: str) -> dict[str, str]:
     return colours | {f"{name}_dark": value for name, value in colours.items()}
 
 
+def blocks() -> gr.Blocks:
+    """An empty page, to be filled."""
+    return gr.Blocks(
+        title="specviz", analytics_enabled=False, delete_cache=(600, 3600), fill_width=True
+    )
+
+
+def masthead() -> None:
+    """The page's name, what it is, and the switch between light and dark."""
+    with gr.Row(elem_id="title"):
+        gr.HTML(
+            "<h1>specviz</h1><p>A small model guesses ahead, a large one checks all guesses in"
+            " one pass. See which are kept.</p>",
+            elem_id="masthead",
+            apply_default_css=False,
+        )
+        gr.Button("Light or dark", size="sm", elem_id="theme", scale=0).click(
+            None, None, None, js=TOGGLE_JS
+        )
+
+
 def plotly_file() -> Path:
     """plotly's own script, from the installed package. Importing plotly is not needed."""
     found = importlib.util.find_spec("plotly")
@@ -128,7 +151,9 @@ def launch_options() -> dict[str, Any]:
         "footer_links": [],
         "run_history": False,
         "ssr_mode": False,
-        "max_file_size": "32mb",
+        "max_file_size": MAX_UPLOAD,
+        "enable_monitoring": False,
+        "app_kwargs": {"middleware": [doorkeeper()]},
         "show_error": True,
     }
 

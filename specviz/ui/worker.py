@@ -1,35 +1,34 @@
 """A race in a thread of its own, which no browser can slow down.
 
-The thread alone touches the race. What happened goes, as JSON lines, into a bounded queue that
-is drained whenever the page asks for news. The bound is there for a reader that has stalled:
-when ``CAPACITY`` rounds wait unread the thread pauses *between* rounds, where neither decode
-clock runs, so memory stays flat and no figure changes. At the usual pace the queue holds a few.
+The thread alone touches the race. What happened is kept as JSON lines until the page asks for
+them, so that no reader, slow or gone, ever holds up the race or those who wait behind it.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import queue
 import secrets
 import threading
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any, Literal
 
 from specviz.race import Race
 from specviz.records import Trace
+from specviz.ui.faults import explain, free_memory
+from specviz.ui.turns import Cancelled, Turns
 
-CAPACITY = 256
 IDLE_SECONDS = 900.0
+ALONE_SECONDS = 60.0
+LEFT_ALONE = (
+    "The run ended because the connection to this page was lost and the page did not come back"
+    " soon enough, or others waited. What was decoded is kept."
+)
 log = logging.getLogger(__name__)
 
 Progress = Callable[[str, float | None], None]
-
-
-class Cancelled(Exception):
-    """The person pressed Stop, or left, before the first round."""
 
 
 class Pace:
@@ -67,71 +66,36 @@ class Pace:
         return self._clocks["speculative"] <= self._clocks["baseline"]
 
 
-class Turns:
-    """One race computes at a time, first come first served.
-
-    A second race would take the cores away from the first and both would measure nonsense.
-    """
-
-    def __init__(self) -> None:
-        self._line: deque[object] = deque()
-        self._moved = threading.Condition()
-
-    @contextmanager
-    def turn(self, cancelled: threading.Event, waiting: Callable[[int], None]) -> Iterator[None]:
-        """Wait in line, calling ``waiting`` with the number ahead when it changes; then hold the
-        turn. Raises Cancelled when ``cancelled`` is set while waiting."""
-        me = object()
-        with self._moved:
-            self._line.append(me)
-        try:
-            if cancelled.is_set():
-                raise Cancelled
-            told = 0
-            while ahead := self._ahead(me):
-                if cancelled.is_set():
-                    raise Cancelled
-                if ahead != told:
-                    waiting(ahead)
-                    told = ahead
-                with self._moved:
-                    if self._line[0] is not me:
-                        self._moved.wait(0.25)
-            yield
-        finally:
-            with self._moved:
-                self._line.remove(me)
-                self._moved.notify_all()
-
-    def _ahead(self, me: object) -> int:
-        with self._moved:
-            return self._line.index(me)
-
-
 class RaceWorker:
     """One race from loading its models to its last line; paused whenever it is not told to go.
 
     ``make`` loads what is needed, reporting progress, and returns the race; it runs in the
-    worker's thread. ``state`` is "paused" (waiting to be told), "going" or "over". ``ticket`` is
-    the name under which a page asks for news of it; nobody can guess it.
+    worker's thread. ``state`` is "paused" (waiting to be told), "going" or "over"; ``told`` is
+    what has happened so far. ``request`` is what was asked for, kept for the page. ``ticket`` is
+    the name under which a page asks for news of it; nobody can guess it. ``status`` says what is
+    being waited for, ``error`` why the race failed and ``cut_short`` why it ended before its
+    time.
     """
 
-    def __init__(self, make: Callable[[Progress], Race], turns: Turns) -> None:
+    def __init__(self, make: Callable[[Progress], Race], turns: Turns, request: Any = None) -> None:
         self._make = make
         self._turns = turns
-        self._lines: queue.Queue[str] = queue.Queue(CAPACITY)
+        self.request = request
         self._stop = threading.Event()
-        self._unread = threading.Event()
+        self._left_at: float | None = None
         self._order = threading.Condition()
         self._goal: int | None = 0
         self.race: Race | None = None
         self.pace = Pace()
         self.state: Literal["paused", "going", "over"] = "paused"
-        self.ticket = secrets.token_urlsafe(12)
+        self.ticket = secrets.token_urlsafe(16)
         self.told: list[str] = []
         self.read = 0  # how much of that the page has
-        self.error = ""
-        self._thread = threading.Thread(target=self._work, name="specviz race", daemon=True)
+        self.status = self.error = self.cut_short = ""
+        # With the visitor's own request at hand: a GPU is lent to a visitor.
+        self._thread = threading.Thread(
+            target=copy_context().run, args=(self._work,), name="specviz race", daemon=True
+        )
         self._thread.start()
 
     # --- called by the page ----------------------------------------------------------------
@@ -157,19 +121,13 @@ class RaceWorker:
                 self.state = "going"
             self._order.notify_all()
 
-    def abandon(self) -> None:
-        """Stop, and let nothing wait for a reader: there is none any more."""
-        self._unread.set()
-        self.stop()
+    def leave_alone(self) -> None:
+        """Nobody seems to be there any more: go on for a while, and only while nobody waits."""
+        self._left_at = time.monotonic()
 
-    def drain(self) -> bool:
-        """Move what has happened from the queue to ``told``; whether there was anything."""
-        before = len(self.told)
-        while True:
-            try:
-                self.told.append(self._lines.get_nowait())
-            except queue.Empty:
-                return len(self.told) > before
+    def attend(self) -> None:
+        """Somebody is there again."""
+        self._left_at = None
 
     def trace(self) -> Trace | None:
         """What has happened as a trace; None while rounds run or when there were none."""
@@ -192,30 +150,54 @@ class RaceWorker:
                         self.state = "paused"
                 self._wait_for_order()
         except Cancelled:
-            self._emit({"e": "status", "message": "Stopped", "progress": 1})
-        except Exception as error:
+            self._tell({"e": "status", "message": "Stopped", "progress": 1})
+        except BaseException as error:  # whatever kills the thread: nobody else would tell
             self._fail(error)
         finally:
+            self._let_go()
             self.state = "over"
 
     def _go(self) -> bool:
         """One stretch from order to pause, in its turn; whether the race can go on."""
+        kind: Literal["run", "step"] = "run" if self._goal is None else "step"
         try:
-            with self._turns.turn(self._stop, self._say_waiting):
+            with self._turns.turn(self._stop, self._say_waiting, kind, bounded=self.race is None):
+                if self.status:
+                    self._say("", None)
                 self._compute(self.race or self._begin())
         except Cancelled:
             if self.race is None:
                 raise
         assert self.race is not None
         if self._stop.is_set() and not self.race.finished:
-            self._emit(*self.race.stop("stopped"))
+            self._tell(*self.race.stop("stopped", self.cut_short))
         if self.race.finished:
-            self._emit(self.race.finish())
+            self._tell(self.race.finish())
         return not self.race.finished
 
     def _compute(self, race: Race) -> None:
         while not (race.finished or self._stop.is_set() or self._reached()):
-            self._emit(*race.advance())
+            self._tell(*race.advance())
+            self._see_limits(race)
+
+    def _see_limits(self, race: Race) -> None:
+        """End a race that has used up what the host allows, or that nobody attends to."""
+        most = self._turns.max_seconds
+        if race.finished:
+            return
+        if most is not None and race.seconds > most:
+            self._cut_short(
+                f"This host lets a run compute for {most:g} s, and they are over. What was decoded"
+                " is kept."
+            )
+        elif (left := self._left_at) is not None and (
+            self._turns.contested or time.monotonic() - left > ALONE_SECONDS
+        ):
+            self._cut_short(LEFT_ALONE)
+
+    def _cut_short(self, why: str) -> None:
+        self.cut_short = why
+        self._stop.set()
 
     def _reached(self) -> bool:
         """Whether all steps asked for are done, and the baseline has followed."""
@@ -227,15 +209,26 @@ class RaceWorker:
             raise Cancelled
         self.race = race
         for event in race.start():
-            self._emit(event)
+            self._tell(event)
+        self.status = ""
         return race
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         """Tell what went wrong, and keep what was decoded before it."""
-        self.error = explain(error)
-        self._emit({"e": "error", "message": self.error})
+        self.error = explain(error, self.race.info if self.race else None)
+        self._tell({"e": "error", "message": self.error})
         if self.race is not None:
-            self._emit(*self.race.stop("error"))
+            self._tell(*self.race.stop("error", self.error))
+
+    def _let_go(self) -> None:
+        """Keep of the race what was recorded, and nothing else."""
+        try:
+            if self.race is not None:
+                self.race.release()
+            if self.error:
+                free_memory()
+        except Exception:
+            log.exception("what a race held could not be given back")
 
     def _wait_for_order(self) -> None:
         with self._order:
@@ -243,51 +236,28 @@ class RaceWorker:
                 self._stop.set()
                 self.state = "going"
 
-    def _say_waiting(self, ahead: int) -> None:
-        runs = "1 run is" if ahead == 1 else f"{ahead} runs are"
-        self._emit({"e": "status", "message": f"{runs} ahead of yours. It starts by itself."})
+    def _say_waiting(self, place: str) -> None:
+        self._say(place, None)
 
     def _say_progress(self, message: str, fraction: float | None) -> None:
         after = ". The run stops when this is done" if self._stop.is_set() else ""
-        self._emit({"e": "status", "message": f"{message}{after}", "progress": fraction})
+        self._say(f"{message}{after}", fraction)
 
-    def _emit(self, *events: dict[str, Any]) -> None:
+    def _say(self, message: str, fraction: float | None) -> None:
+        self.status = message
+        self._tell({"e": "status", "message": message, "progress": fraction})
+
+    def _tell(self, *events: dict[str, Any]) -> None:
         for event in events:
             self.pace.see(event)
-        text = "".join(line(event) for event in events)
-        while text and not self._unread.is_set():
-            try:
-                return self._lines.put(text, timeout=0.25)
-            except queue.Full:
-                continue
+        if events:
+            self._keep("".join(line(event) for event in events))
+
+    def _keep(self, lines: str) -> None:
+        self.told.append(lines)
 
 
 def line(event: dict[str, Any]) -> str:
     """An event as one JSON line. ``<`` is escaped: the text can never open a tag anywhere."""
     text = json.dumps(event, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c") + "\n"
-
-
-def explain(error: BaseException) -> str:
-    """What to tell a person. Errors that specviz raises say what to do and are told as they
-    are; of others the terminal gets the details."""
-    if _ours(error):
-        return str(error)
-    log.error("a race failed", exc_info=error)
-    if isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__:
-        return "The memory ran out. Choose a smaller pair, a shorter prompt or fewer new tokens."
-    return (
-        f"Something failed inside specviz ({type(error).__name__}: {error})."
-        " The page still works: change a setting and run again. The terminal has the details."
-    )
-
-
-def _ours(error: BaseException) -> bool:
-    """Whether the message was written in specviz: its own classes, and ValueErrors it raised."""
-    if type(error).__module__.startswith("specviz."):
-        return True
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    name = place.tb_frame.f_globals.get("__name__", "") if place else ""
-    return isinstance(error, ValueError) and name.startswith("specviz.")

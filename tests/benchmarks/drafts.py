@@ -3,10 +3,10 @@
     python tests/benchmarks/drafts.py [--gammas 1 2 3 4 6 8] [--temperatures 0 1] [--tokens 96]
 
 Every run is a race against its own baseline, lane by lane in turn, on prompts that no draft was
-trained on (the page's examples). Prints parameters and megabytes, then for each drafter, gamma
-and temperature: milliseconds a draft step, c, v, alpha, tokens per target call, speedup (total
-seconds per token, baseline over speculative) and the loop's efficiency; last, speedup by prompt
-kind at each drafter's best gamma.
+trained on (the page's examples). Prints parameters, then for each drafter (the draft model once
+with each draft that ships), gamma and temperature: milliseconds a draft step, c, v, alpha, tokens
+per target call, speedup (total seconds per token, baseline over speculative) and the loop's
+efficiency; last, speedup by prompt kind at each drafter's best gamma.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from collections import defaultdict
 from pathlib import Path
 
 from specviz import drafters, metrics
-from specviz.pairs import Shelf, catalogue
+from specviz.catalogue import embedded_pairs
+from specviz.drafters import draft_model
+from specviz.pairs import Shelf
 from specviz.race import Race
 from specviz.records import Settings
 
@@ -72,27 +74,31 @@ def main() -> None:
     parser.add_argument("--drafters", nargs="+", default=None)
     parser.add_argument("--prompts", type=int, default=0, help="only the first N prompts")
     options = parser.parse_args()
-    shelf = Shelf()
-    for spec in catalogue():
-        if spec.target == "embedded":
-            measure(shelf.load(spec.target, spec.draft), spec.name, options)
-
-
-def measure(pair, name: str, options: argparse.Namespace) -> None:
-    machine = pair.machine
-    print(f"## {name}: {machine.device}, {machine.dtype}, {machine.threads} threads")
-    if pair.draft is not None:
-        print(f"draft: {pair.draft.parameters / 1e6:.2f} M parameters")
     examples = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
-    examples = examples[: options.prompts or None]
-    names = options.drafters or drafters.names(pair)
+    shelf = Shelf(limit=8)
+    sources = {}
+    for spec in embedded_pairs():
+        pair = shelf.load(spec.target, spec.draft)
+        print(f"{spec.draft}: {pair.draft.parameters / 1e6:.2f} M parameters")
+        for name in drafters.names(pair):
+            # All but the draft model are the same whichever draft model is beside them.
+            label = f"{name} {spec.draft}" if name == draft_model.NAME else name
+            if options.drafters is None or name in options.drafters:
+                sources.setdefault(label, (pair, name))
+    print(f"{pair.machine.device}, {pair.machine.dtype}, {pair.machine.threads} threads")
+    measure(sources, examples[: options.prompts or None], options)
+
+
+def measure(sources: dict, examples: list, options: argparse.Namespace) -> None:
+    """All setups follow one another on a prompt, so that a slow minute hits them alike."""
     cells: dict[tuple, Cell] = defaultdict(Cell)
-    run(pair, names[0], 2, 0.0, examples[0], 16, Cell())
+    for pair, drafter in sources.values():
+        run(pair, drafter, 2, 0.0, examples[0], 16, Cell())
     for example in examples:
         for temperature in options.temperatures:
-            for drafter in names:
+            for label, (pair, drafter) in sources.items():
                 for gamma in options.gammas:
-                    cell = cells[drafter, temperature, gamma]
+                    cell = cells[label, temperature, gamma]
                     run(pair, drafter, gamma, temperature, example, options.tokens, cell)
     show(cells)
 

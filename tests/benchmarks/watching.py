@@ -71,13 +71,9 @@ def instrument(shutter: Shutter) -> dict[bool, list[float]]:
             return events
 
     class Shuttered(RaceWorker):
-        def drain(self) -> bool:
-            shown = len(self.told)
-            fresh = super().drain()
-            if shutter.look()[0] or self.state != "going":
-                return fresh
-            del self.told[shown:]
-            return False
+        def _keep(self, lines: str) -> None:
+            if shutter.look()[0] or (self.race is not None and self.race.finished):
+                super()._keep(lines)
 
     explore.Race, explore.RaceWorker = Observed, Shuttered  # type: ignore[misc]
     return calls

@@ -53,6 +53,10 @@ class StagePage:
     def text(self, selector: str) -> str:
         return self.page.locator(selector).first.text_content()
 
+    def words(self, selector: str) -> str:
+        """The text as it reads: a space that no line is broken at is a space."""
+        return self.text(selector).replace("\u00a0", " ")
+
     def count(self, selector: str) -> int:
         return self.page.locator(selector).count()
 

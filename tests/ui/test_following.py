@@ -74,11 +74,13 @@ def test_an_answer_with_nothing_to_say_comes_after_a_while(monkeypatch):
     one.state = "going"  # told to go, but nothing has happened yet
     news = waited(answer(one, 0))
     assert news == {"lines": "", "next": 0, "resting": False}
-    one.abandon()
+    one.stop()
 
 
-def test_a_race_that_is_gone_is_at_rest():
-    assert waited(answer(None, 7)) == {"lines": "", "next": 7, "resting": True}
+def test_a_race_that_is_gone_is_at_rest_and_says_what_to_do():
+    news = waited(answer(None, 7))
+    assert (news["next"], news["resting"]) == (7, True)
+    assert "Reload the page" in json.loads(news["lines"])["message"]
 
 
 def test_the_buttons_wait_until_the_last_lines_were_read(monkeypatch):

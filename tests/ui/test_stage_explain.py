@@ -62,7 +62,7 @@ def test_every_decision_of_a_round_is_told(open_stage: Open) -> None:
     assert titles[0] == "Round 1: guess 1 of 4"
     assert titles[4] == "Round 1: one target call for 5 places"
     assert titles[5] == "Round 1: guess 1 of 4 stays"
-    assert titles[-1] == "Round 1: one token more, for nothing"
+    assert titles[-1] == "Round 1: one token more, at no cost"
 
 
 def test_the_time_of_a_round_stands_beside_the_target_alone(open_stage: Open) -> None:
@@ -148,7 +148,7 @@ def test_the_walk_leads_through_one_round_in_its_own_numbers(open_stage: Open, r
     stage.page.keyboard.press("w")
     titles, text = [], ""
     while stage.page.locator(".sv-walk").is_visible():
-        titles.append(stage.text(".sv-walk h3"))
+        titles.append(stage.words(".sv-walk h3"))
         text += stage.page.locator(".sv-walk").inner_text()
         stage.page.keyboard.press("Enter")  # Next has the focus
         stage.settle()

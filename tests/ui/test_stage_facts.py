@@ -170,3 +170,43 @@ def test_a_guess_copied_from_the_text_lights_up_its_source(open_stage: Open) -> 
     assert stage.count(".sv-text .sv-source-hit") == 1
     assert stage.count(".sv-text .sv-source-match") == 3
     assert stage.text(".sv-text .sv-source-hit") == stage.text(".sv-source .sv-source-hit")
+
+
+def test_the_short_form_of_a_long_token_keeps_its_numbers_inside(open_stage: Open) -> None:
+    events = events_of("sampling")
+    drafted = next(e for e in events if e["e"] == "round" and e["lane"] == "speculative")
+    drafted["round"]["drafted"][0]["text"] = " extraordinarily" * 4
+    for width in (1440, 390):
+        stage = open_stage(width=width, reduced_motion="reduce")
+        stage.feed(events)
+        stage.ask("stage.actions.end()")
+        stage.settle()
+        stage.page.locator(".sv-tok[data-k='speculative:0:0']").dispatch_event("pointerover")
+        stage.settle()
+        tip = stage.page.locator(".sv-tip-token")
+        numbers = tip.locator("span")
+        assert " u 0." in numbers.text_content()
+        frame, inner = tip.bounding_box(), numbers.bounding_box()
+        assert frame["x"] >= 0
+        assert inner["x"] + inner["width"] <= frame["x"] + frame["width"]
+        assert frame["x"] + frame["width"] <= width
+
+
+def test_half_a_character_is_shown_by_its_label(open_stage: Open) -> None:
+    events = events_of("lookup")
+    events[0]["prompt_tokens"][3][1] = "⟨F0 9F⟩"
+    half = next(e for e in events if e["e"] == "round" and e["round"].get("drafted"))
+    half["round"]["drafted"][0].update(text="", label="⟨F0 9F⟩", copied_from=3, matched=2)
+    stage = open_stage(reduced_motion="reduce")
+    stage.feed(events)
+    stage.ask("stage.actions.end()")
+    stage.settle()
+    key = f"speculative:{half['round']['index']}:0"
+    token = stage.page.locator(f".sv-tok[data-k='{key}']")
+    token.dispatch_event("pointerover")
+    stage.settle()
+    assert stage.text(".sv-tip-token b") == "⟨F0 9F⟩"
+    token.dispatch_event("click")
+    stage.settle()
+    assert stage.text(".sv-panel-token") == "'⟨F0 9F⟩'"
+    assert stage.text(".sv-source-hit") == "⟨F0 9F⟩"

@@ -124,6 +124,26 @@ def test_the_talk_is_given_from_the_keyboard_in_large_type(open_stage: Open) -> 
     assert not stage.ask("document.querySelector('.sv-stage').classList.contains('sv-present')")
 
 
+def test_escape_ends_the_guessing_before_it_leaves_the_presentation(open_stage: Open) -> None:
+    stage = focused(open_stage("run=sampling", reduced_motion="reduce"))
+    press(stage, "p", "g")
+    assert stage.page.locator(".sv-predict").is_visible()
+    press(stage, "Escape")
+    assert not stage.page.locator(".sv-predict").is_visible()
+    assert stage.ask("document.querySelector('.sv-stage').classList.contains('sv-present')")
+    press(stage, "Escape")
+    assert not stage.ask("document.querySelector('.sv-stage').classList.contains('sv-present')")
+
+
+def test_narration_asked_for_in_a_talk_comes_into_view(open_stage: Open) -> None:
+    stage = focused(open_stage("run=sampling", width=1024, height=768, reduced_motion="reduce"))
+    press(stage, "p")
+    stage.pin("rejected", 5)
+    press(stage, "i", "n")
+    box = stage.page.locator(".sv-narration").bounding_box()
+    assert 0 <= box["y"] < 768
+
+
 def test_right_to_left_tokens_do_not_reorder_a_sentence(open_stage: Open) -> None:
     stage = open_stage()
     events = events_of("sampling")[:5]

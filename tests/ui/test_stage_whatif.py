@@ -3,6 +3,7 @@ and where they stop saying anything."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -51,11 +52,15 @@ KEPT = round_of(
 
 
 def ask(stage: StagePage, name: str, *values: Any) -> Any:
-    """The value of a function of whatif.js."""
-    return stage.page.evaluate(
-        "async ([name, values]) => (await import('/assets/js/whatif.js'))[name](...values)",
+    """The value of a function of whatif.js, its words with plain spaces."""
+    text = stage.page.evaluate(
+        """async ([name, values]) => {
+          const value = (await import('/assets/js/whatif.js'))[name](...values);
+          return JSON.stringify(value ?? null).replaceAll('\\u00a0', ' ');
+        }""",
         [name, list(values)],
     )
+    return json.loads(text)
 
 
 def other_u(stage: StagePage, round_: dict[str, Any], index: int, u: float) -> dict[str, str]:

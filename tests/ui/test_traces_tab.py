@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+from gradio.utils import get_upload_folder
 from playwright.sync_api import expect
 from tiny import trace
+from visit import MODEL
 
+from specviz.diagnosis import diagnose
 from specviz.export.page import html_page
 from specviz.gallery import exhibits
 from specviz.trace import dump_trace, load_trace
@@ -57,6 +61,36 @@ def test_a_file_is_opened_compared_and_deleted(tab):
     expect(own).to_have_count(0)
 
 
+def test_each_trace_that_is_shown_is_diagnosed(tab):
+    page = tab.page
+    first, second = (load_trace(exhibits()[i].path.read_bytes()) for i in (0, 2))
+    left = page.locator("#traces-diagnosis-left .sv-diagnosis")
+    expect(left).to_contain_text(diagnose(first).headline)
+    page.locator(".traces-row").nth(2).get_by_role("button", name="Compare").click()
+    right = page.locator("#traces-diagnosis-right .sv-diagnosis")
+    expect(right).to_contain_text(diagnose(second).headline)
+    expect(left).to_contain_text(diagnose(first).headline)
+    expect(page.locator("#traces-diagnosis-left-follow")).to_be_hidden()  # another pair's models
+
+
+def test_the_advice_for_a_trace_is_measured_on_explore(tab):
+    page = tab.page
+    opened = load_trace(dump_trace(trace(tokens=40, gamma=15)))
+    advice = diagnose(opened).advice
+    drop(tab, dump_trace(opened))
+    headline = diagnose(opened).headline
+    expect(page.locator("#traces-diagnosis-left .sv-diagnosis")).to_contain_text(headline)
+    button = page.locator("#traces-diagnosis-left-follow")
+    if advice is None or advice.setup is None:
+        expect(button).to_be_hidden()
+        return
+    button.click()
+    expect(page.locator("#diagnosis .sv-diagnosis")).to_contain_text(
+        f"The advice was gamma {advice.setup.gamma}.", timeout=60_000
+    )
+    assert tab.model("model.start.prompt") == opened.prompt
+
+
 def test_a_broken_file_is_refused_naming_the_place(tab):
     drop(tab, '{"specviz_trace": 1, "pair": 5}')
     message = tab.page.locator(".traces-message")
@@ -77,6 +111,41 @@ def test_a_stopped_run_is_kept_and_one_visitor_sees_nothing_of_another(visit):
     expect(other.page.locator(".traces-row")).to_have_count(len(exhibits()))
 
 
+def test_a_run_that_failed_is_kept_and_replays_as_far_as_it_came(visit):
+    one = visit().ready().settings(max_new_tokens=8000)
+    one.run()
+    one.page.wait_for_function(f"{MODEL}.lanes.speculative?.rounds.length >= 3")
+    with failing(one.site.shelf.pair.target.module):
+        one.phase("failed")
+    with one.page.expect_download() as download:
+        one.button("save").click()
+    saved = load_trace(Path(download.value.path()).read_bytes())
+    assert saved.run("speculative").finish_reason == "error"
+    assert len(saved.run("speculative").rounds) >= 3
+    open_tab(one)
+    one.page.locator("button#keep").click()
+    own = one.page.locator(".traces-list").first.locator(".traces-row")
+    expect(own).to_have_attribute("data-shown", "true")
+    stage = one.page.locator("#traces-left")
+    expect(stage.locator(".sv-stage")).to_have_attribute("data-phase", "failed")
+    expect(stage.locator(".sv-strip-text")).to_contain_text("This run failed after")
+    expect(stage.locator("[data-lane=speculative] .sv-tok").first).to_be_visible()
+
+
+@contextmanager
+def failing(module):
+    """Every call of a model is an error."""
+
+    def fail(*_):
+        raise RuntimeError("the memory is full")
+
+    hook = module.register_forward_pre_hook(fail)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
 def test_keeping_says_why_there_is_nothing_to_keep(tab):
     tab.page.locator("button#keep").click()
     expect(tab.page.locator(".traces-message")).to_have_text("Nothing has been run here yet.")
@@ -94,6 +163,32 @@ def test_a_trace_is_taken_along(tab, tmp_path, name):
         assert load_trace(data) == load_trace(exhibits()[0].path.read_bytes())
     if name == "PNG":
         assert data.startswith(b"\x89PNG")
+
+
+def test_saved_files_are_deleted_when_the_tab_closes(visit):
+    staying, leaving = visit().ready(), visit().ready()
+    for one, words in ((staying, "stays here"), (leaving, "goes away")):
+        open_tab(one)
+        drop(one, dump_trace(trace(f"This one {words}.", tokens=4)))
+        expect(one.page.locator(".traces-card h4")).to_contain_text(words)
+        for kind in ("Trace", "HTML"):
+            with one.page.expect_download():
+                one.page.locator(".traces-card").get_by_role(
+                    "button", name=kind, exact=True
+                ).click()
+    assert len(served("goes-away")) == 2
+    leaving.page.close()
+    for _ in range(200):
+        if not served("goes-away"):
+            break
+        staying.page.wait_for_timeout(50)
+    assert served("goes-away") == []
+    assert len(served("stays-here")) == 2
+
+
+def served(words):
+    """The files on this machine that a visitor saved of a run whose prompt ends in ``words``."""
+    return sorted(Path(get_upload_folder()).rglob(f"specviz-*-{words}.*"))
 
 
 def test_a_link_brings_prompt_and_settings_back(visit):

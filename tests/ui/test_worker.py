@@ -11,9 +11,12 @@ from tiny import pair
 
 from specviz.race import Race
 from specviz.records import Settings, SettingsError
-from specviz.ui import worker as module
 from specviz.ui.controls import request, stop_strings
-from specviz.ui.worker import Pace, RaceWorker, Turns, explain, line
+from specviz.ui.faults import explain
+from specviz.ui.session import Races
+from specviz.ui.turns import Turns
+from specviz.ui.visitors import BACK_SECONDS, OneEach
+from specviz.ui.worker import Pace, RaceWorker, line
 
 PAIR = pair()
 
@@ -30,7 +33,6 @@ def rest(one: RaceWorker) -> list[dict[str, Any]]:
     waiting = threading.Event()
     while one.state == "going":
         waiting.wait(0.01)
-    one.drain()
     return [json.loads(text) for text in "".join(one.told).splitlines()]
 
 
@@ -46,7 +48,7 @@ def test_a_step_is_one_speculative_round_and_the_baseline_catches_up():
         assert rounds(events) == steps
         figures = events[-1]["figures"]
         assert figures["baseline_seconds"] >= figures["seconds"]
-    one.abandon()
+    one.stop()
 
 
 def test_without_a_baseline_a_step_is_one_round():
@@ -54,7 +56,7 @@ def test_without_a_baseline_a_step_is_one_round():
     one.proceed(1)
     one.proceed(1)
     assert rounds(rest(one)) == 2
-    one.abandon()
+    one.stop()
 
 
 def test_when_only_the_baseline_is_left_a_step_is_one_of_its_rounds():
@@ -86,45 +88,18 @@ def test_steps_then_run_give_the_same_text_as_a_run():
     assert texts[0] == texts[1]
 
 
-def test_a_stalled_reader_pauses_the_race_between_rounds_and_loses_nothing(monkeypatch):
-    monkeypatch.setattr(module, "CAPACITY", 4)
-    one = worker(tokens=40)
+def test_a_reader_that_never_asks_holds_up_nothing_and_loses_nothing():
+    one = worker(tokens=400)
     one.proceed()
-    assert not one.join(1.0)
-    assert one._lines.qsize() == 4
-    while not one.join(0.01):
-        one.drain()
-    assert rounds(rest(one), "baseline") == 40
+    assert one.join(60)
+    assert one.read == 0
+    assert rounds(rest(one), "baseline") == 400
 
 
-def test_an_abandoned_race_ends_though_nobody_reads(monkeypatch):
-    monkeypatch.setattr(module, "CAPACITY", 2)
-    one = worker(tokens=4000)
-    one.proceed()
-    one.abandon()
-    assert one.join(10)
-
-
-def test_a_race_nobody_started_ends_when_abandoned():
+def test_a_race_nobody_started_ends_when_stopped():
     one = worker()
-    one.abandon()
+    one.stop()
     assert one.join(10)
-
-
-def test_turns_are_taken_one_at_a_time_in_order():
-    turns = Turns()
-    first = worker(turns, tokens=4000)
-    first.proceed()
-    while not first.pace.rounds:
-        first.drain()
-    second = worker(turns, tokens=8)
-    second.proceed()
-    while not second.drain():
-        pass
-    assert "1 run is ahead of yours" in second.told[0]
-    assert second.pace.rounds == 0
-    first.abandon()
-    assert rounds(rest(second), "baseline") == 8
 
 
 def test_an_error_keeps_what_was_decoded_and_is_told():
@@ -175,3 +150,33 @@ def test_a_request_that_cannot_be_run_says_what_to_change(changed: dict, message
 
 def test_stop_strings_are_one_a_line_and_may_hold_line_breaks():
     assert stop_strings("END\n\\n\\n\n\n x") == ("END", "\n\n", " x")
+
+
+def test_what_a_visitor_had_is_kept_for_a_while_after_the_connection_is_lost():
+    clock, ended, left = [0.0], [], []
+    held: OneEach[str] = OneEach(ended.append, left.append, lambda: clock[0])
+    held.put("a", "one")
+    held.put("b", "two")
+    held.leave("a")
+    held.leave("b")
+    assert left == ["one", "two"]
+    clock[0] = BACK_SECONDS - 1
+    assert held.of("a") == "one"  # back in time
+    clock[0] = BACK_SECONDS + 1
+    held.put("c", "three")
+    assert ended == ["two"]
+    assert held.of("b") is None
+    assert held.of("a") == "one"
+
+
+def test_a_race_follows_its_page_into_a_new_session_and_no_further():
+    races = Races()
+    one, other = worker(), worker()
+    races.put("before", one)
+    races.put("now", other)
+    assert races.adopt("no such ticket", "now") is None
+    assert races.adopt(one.ticket, "now") is one
+    assert races.of("before") is None
+    assert other.join(10)  # what the new session had is ended
+    races.drop("now")
+    assert one.join(10)

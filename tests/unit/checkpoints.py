@@ -10,6 +10,8 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from specviz.pairs import Pair, Shelf
+
 TEXT = ["the lighthouse keeper and the sea", "she said that the light was out", "1 2 3 4 5"] * 4
 TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}"
@@ -96,3 +98,8 @@ def save_reduced_draft(folder: Path, ids: list[int], unknown: int = 0, seed: int
     save_llama(folder, seed, len(ids), layers=1, bos_token_id=None, eos_token_id=eos)
     (folder / "ids.json").write_text(json.dumps({"ids": ids, "unknown": unknown}))
     return folder
+
+
+def load(target: Path | str, draft: Path | str = "", **given: Any) -> Pair:
+    """A pair of folders, in float32 unless ``dtype`` says otherwise."""
+    return Shelf().load(str(target), str(draft), given.pop("dtype", "float32"), **given)

@@ -13,6 +13,7 @@ import pytest
 from specviz.cli import main
 from specviz.cli.check import greedy_words
 from specviz.lossless import variants
+from specviz.lossless.cases import cases
 from specviz.lossless.greedy import GreedyResult, Parting
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +40,9 @@ def folders(tmp_path_factory):
 def test_the_exact_proof_holds_and_says_what_it_leaves_open(check):
     status, out, _ = check("--only", "exact")
     assert status == 0
-    assert out.count("  ok    ") == 14
+    assert [
+        line.split(":")[0].split("ok    ")[1] for line in out.splitlines() if "  ok  " in line
+    ] == [case.name for case in cases()]
     assert "It leaves open: Nothing about a real model's arithmetic" in out
     assert out.endswith("All proofs hold.\n")
 
@@ -59,6 +62,16 @@ def test_all_proofs_run_on_a_pair_with_every_drafter(check, folders):
     assert "draft model, float32: 10 of each" in out
     assert "prompt lookup, float32: 10 of each" in out
     assert "tokens, the same as the target alone" in out
+
+
+def test_a_wrong_variant_fails_on_a_pair_too_with_every_drafter_judged(check, folders):
+    wrong = ("--variant", "argmax draft", "--only", "sampled", "--only", "exact")
+    status, out, _ = check(*folders, *wrong, "--samples", "60", "--tokens", "1", "--json")
+    assert status == 1
+    proofs = json.loads(out)["proofs"]
+    assert set(proofs) == {"exact", "sampled"}
+    held = {result["drafter"]: result["holds"] for result in proofs["sampled"]["results"]}
+    assert held == {"combined": False, "draft model": False, "prompt lookup": True}
 
 
 def test_json_is_one_object(check, folders):

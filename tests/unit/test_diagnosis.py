@@ -9,7 +9,8 @@ from sweeps import measured, trace_of
 
 from specviz import theory
 from specviz.diagnosis import diagnose, recommend
-from specviz.diagnosis.profile import alpha_interval, profile, speedup_interval
+from specviz.diagnosis.profile import profile
+from specviz.intervals import one_speedup_interval, share_interval
 from specviz.records import Round, Token
 from specviz.rows import Setup
 
@@ -135,10 +136,10 @@ def test_the_point_stands_where_it_was_measured_with_its_interval():
 
 
 def test_intervals_at_their_ends():
-    assert alpha_interval(0, 0) is None
-    assert alpha_interval(5, 5)[1] == 1
+    assert share_interval(0, 0) is None
+    assert share_interval(5, 5)[1] == 1
     trace = trace_of(ROUNDS[:1], PLAIN)
-    assert speedup_interval(*trace.runs) is None
+    assert one_speedup_interval(*trace.runs) is None
 
 
 # --- sweeps --------------------------------------------------------------------------------

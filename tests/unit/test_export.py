@@ -128,8 +128,10 @@ def parts(page):
 
 def test_the_page_is_small_and_needs_nothing_but_itself(sampled):
     page = html_page(sampled)
-    trace = len(dump_trace(sampled).encode("utf-8"))
-    assert len(page.encode("utf-8")) <= 400_000 + trace
+    data = re.search(r'id="run">(.*?)</script>', page, re.DOTALL)[1]
+    fixed = len(page.encode("utf-8")) - len(data.encode("utf-8"))
+    assert 100_000 < fixed <= 400_000
+    assert len(data.encode("utf-8")) <= 1.2 * len(dump_trace(sampled).encode("utf-8"))
     assert not re.search(r"""(?:src|href)\s*=\s*["']""", page.split("<script>")[0])
     assert "@import" not in page
     assert "@font-face" not in page

@@ -54,7 +54,10 @@ def test_every_file_of_the_folder_is_in_the_index():
 
 
 def test_the_recorded_run_of_the_first_paint_is_of_the_current_schema():
-    assert load_trace((FOLDER / "first.json").read_bytes()).run("baseline") is not None
+    data = (FOLDER / "first.json").read_bytes()
+    trace = load_trace(data)
+    assert dump_trace(trace).encode("utf-8") == data
+    assert trace.run("baseline") is not None
 
 
 def test_most_guesses_are_right_in_one_and_wrong_in_another():

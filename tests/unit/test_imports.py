@@ -13,8 +13,10 @@ ROOT = Path(__file__).parents[2] / "specviz"
 LAYERS = [
     {"__init__"},
     {"records", "theory", "text", "prompts"},
-    {"trace", "metrics", "rows", "figures", "diagnosis", "catalogue", "gallery"},
-    {"sampling", "schedule", "timing", "llama", "cache", "chat", "datastore"},
+    {"trace", "metrics", "intervals", "rows", "figures", "diagnosis"}
+    | {"catalogue", "gallery", "host"},
+    {"sampling", "schedule", "timing", "attention", "llama", "graphs", "cache"}
+    | {"chat", "datastore"},
     {"feature"},
     {"drafters"},
     {"decode"},
@@ -24,7 +26,7 @@ LAYERS = [
     {"ui", "cli", "__main__"},
 ]
 LIGHT = {"records", "trace", "catalogue", "theory", "prompts", "metrics"}
-LIGHT |= {"rows", "figures", "diagnosis", "gallery"}
+LIGHT |= {"intervals", "rows", "figures", "diagnosis", "gallery", "host"}
 HEAVY = {"torch", "transformers", "gradio", "numpy", "safetensors"}
 LOADERS = {"weights", "pairs"}
 

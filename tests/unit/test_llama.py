@@ -59,7 +59,7 @@ def test_other_architectures_and_biases_are_left_to_transformers():
 def test_a_form_that_disagrees_is_not_taken(monkeypatch):
     from specviz import llama as module
 
-    monkeypatch.setattr(module, "_mlp", lambda layer, hidden, eps: torch.zeros_like(hidden))
+    monkeypatch.setattr(module, "mlp", lambda layer, hidden, eps: torch.zeros_like(hidden))
     assert lean(llama(0)) is None
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
-from kit import noisy, pair
+from kit import llama, noisy, pair, wrap
 
 from specviz.race import Race, baseline_key, replay_events
 from specviz.records import Settings
@@ -81,18 +82,56 @@ def test_a_reused_baseline_is_shown_again_as_it_was_measured():
     second = made_race(baseline=measured, gamma=5)
     events = run_out(second)
     assert events[0]["baseline_reused"] is True
-    assert second.trace().run("baseline") == measured
+    assert second.trace().run("baseline") == replace(measured, observe_s=0.0)
     seconds = events[-1]["figures"]["baseline_seconds"]
     assert seconds == pytest.approx(sum(round_.seconds for round_ in measured.rounds))
+
+
+def test_recording_a_baseline_is_counted_once_and_not_where_it_is_shown_again():
+    first = made_race()
+    done = run_out(first)[-1]
+    run, measured = first.trace().runs
+    assert measured.observe_s > 0
+    assert done["figures"]["observe_s"] == run.observe_s + measured.observe_s
+    second = made_race(baseline=measured)
+    done = run_out(second)[-1]
+    assert done["figures"]["observe_s"] == second.trace().run("speculative").observe_s > 0
+
+
+@pytest.mark.parametrize("settings", [{}, {"temperature": 0.9, "seed": 4}])
+@pytest.mark.parametrize("stopped_after", [None, 9])
+def test_every_figure_of_a_saved_race_is_the_live_one(settings, stopped_after):
+    race = made_race(**settings)
+    live = list(race.start())
+    while not race.finished and len(live) != stopped_after:
+        live += race.advance()
+    live += race.stop()
+    live.append(race.finish())
+    replayed = list(replay_events(load_trace(dump_trace(race.trace()))))
+    assert {**live[0], "mode": "replay"} == replayed[0]
+    for kind in ("prefill", "round", "done"):
+        assert [e for e in live if e["e"] == kind] == [e for e in replayed if e["e"] == kind]
+    ends = [{e["lane"]: e for e in events if e["e"] == "end"} for events in (live, replayed)]
+    assert ends[0] == ends[1]
+    assert set(ends[0]) == {"speculative", "baseline"}
 
 
 def test_a_baseline_is_reused_only_where_nothing_that_matters_to_it_changed():
     models = pair(noisy())
     key = baseline_key(models, "a", Settings())
-    assert key == baseline_key(models, "a", Settings(gamma=9))
+    drafts = Settings(gamma=9, schedule="adaptive", confidence=0.4)
+    assert key == baseline_key(models, "a", drafts)
     assert key != baseline_key(models, "b", Settings())
     assert key != baseline_key(models, "a", Settings(max_new_tokens=9))
     assert key != baseline_key(models, "a", Settings(temperature=0.5))
+
+
+def test_half_a_character_of_the_prompt_is_shown_by_its_bytes():
+    every_byte = wrap(llama(0, vocabulary=256), "T")
+    models = pair(None, target=every_byte)
+    race = Race(models, "prompt lookup", "\x05😀", Settings(chat=False), observe=False)
+    shown = [token.text for token in race.trace().prompt_tokens]
+    assert shown == ["\x05", "⟨F0⟩", "⟨9F⟩", "⟨98⟩", "😀"]
 
 
 def test_a_stopped_race_keeps_both_lanes_and_can_be_saved():

@@ -8,7 +8,7 @@ import pytest
 from kit import TEXTS, ByteTokenizer
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from specviz.text import Detokenizer, Texts, first_stop
+from specviz.text import Detokenizer, Texts, first_stop, readable
 
 HARD = [
     "plain words, and a newline\n\n    indented\ttab  two spaces ",
@@ -84,11 +84,30 @@ def test_peeking_changes_nothing_and_reads_as_pushing_would():
     assert foreseen == [detokenizer.push(token) for token in ids[1:]] == ["", "", "", "👍", "b"]
 
 
-def test_a_token_without_text_is_labelled_by_its_vocabulary_entry():
+def test_a_special_token_is_labelled_by_its_vocabulary_entry():
     texts = Texts(ByteTokenizer())
     assert texts.label(258) == "<special 258>"
-    assert texts.label(0xF0) == "<0xF0>"
     assert texts.label(ord("x")) == "x"
+
+
+def test_half_a_character_is_labelled_by_its_bytes():
+    assert Texts(ByteTokenizer()).label(0xF0) == "⟨F0⟩"
+    assert readable("<0xE7>") == "⟨E7⟩"
+    assert readable("ĠðŁ") == " ⟨F0 9F⟩"
+    assert readable("Į") == "⟨8C⟩"
+    assert readable("æĺ¥å¤") == "春⟨E5 A4⟩"
+
+
+@pytest.mark.parametrize("entry", ["<|im_start|>", "▁猫", "<special 258>", "the"])
+def test_an_entry_that_is_no_bytes_is_shown_as_it_is(entry):
+    assert readable(entry) == entry
+
+
+def test_every_byte_of_a_byte_level_vocabulary_is_known():
+    letters = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    for text in HARD:
+        ((entry, _),) = letters.pre_tokenize_str(text)
+        assert readable(entry) == text
 
 
 def test_the_stop_string_that_completes_first_wins():
