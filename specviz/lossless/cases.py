@@ -65,7 +65,7 @@ def _feature_drafts() -> list[Case]:
     """One layer on the hidden states of a tiny Llama, over three of its four tokens."""
     target = tiny_llama(4)
     pair = TinyPair(target, None, feature=tiny_feature_draft(target, (3, 0, 2), 6))
-    several = replace(WARM, max_new_tokens=5, top_k=2)
+    several = replace(WARM, max_new_tokens=4, top_k=2)
     both = replace(pair, datastore=STORE)
     name = "feature draft"
     return [

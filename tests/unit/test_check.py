@@ -65,8 +65,11 @@ def test_all_proofs_run_on_a_pair_with_every_drafter(check, folders):
 
 
 def test_a_wrong_variant_fails_on_a_pair_too_with_every_drafter_judged(check, folders):
+    _, target, *_ = folders
+    pair = ("--target", target, "--draft", target, "--dtype", "float32")  # a draft that agrees
     wrong = ("--variant", "argmax draft", "--only", "sampled", "--only", "exact")
-    status, out, _ = check(*folders, *wrong, "--samples", "60", "--tokens", "1", "--json")
+    plan = ("--samples", "60", "--tokens", "1", "--temperature", "0.05")
+    status, out, _ = check(*pair, *wrong, *plan, "--json")
     assert status == 1
     proofs = json.loads(out)["proofs"]
     assert set(proofs) == {"exact", "sampled"}
