@@ -12,7 +12,7 @@ EMBEDDED_PARAMETERS = 134_515_008
 ASSETS = Path(__file__).resolve().parents[1] / "assets"
 DRAFTS = ASSETS / "drafts"
 EMBEDDED_FEATURES = DRAFTS / "smollm2-135m-feature"
-BEST_GAMMA = {"smollm2-135m-2x576": 3, "smollm2-135m-1x576": 2, "smollm2-135m-4x256": 3}
+BEST_GAMMA = {"smollm2-135m-2x576": 2, "smollm2-135m-1x576": 2, "smollm2-135m-4x256": 2}
 """The shipped draft models, the fastest first, with the draft length that was measured best with
 each: see the table in the README."""
 EMBEDDED_STORE = ASSETS / "stores" / "smollm2-135m-instruct.npz"

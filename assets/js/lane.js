@@ -9,6 +9,7 @@ import { cutToken, showState, tokenSpan } from "./token.js";
 
 const CHUNK = 16; // rounds a chunk has at least
 const BUILD_MS = 10;
+const MOST_TOKENS = 300; // shown anew in one frame: each has to be laid out
 
 export function createLaneView(root) {
   const box = root.querySelector(".sv-text");
@@ -87,7 +88,7 @@ export function createLaneView(root) {
     });
   }
 
-  // Returns false when there was more to build than one frame allows.
+  // Returns false when there was more to build or to show than one frame allows.
   function render(lane, { full, steps }) {
     const need = steps > 0 ? full + 1 : full;
     const limit = performance.now() + BUILD_MS;
@@ -97,11 +98,19 @@ export function createLaneView(root) {
       build(lane.rounds[rounds.length]);
       settle(lane.rounds[rounds.length - 1], null);
     }
-    const reached = Math.min(full, rounds.length);
-    const inside = rounds.length > full ? steps : 0;
+    const reached = within(lane, Math.min(full, rounds.length));
+    const inside = rounds.length > full && reached === full ? steps : 0;
     if (reached !== shown.full || inside !== shown.steps) show(lane, reached, inside);
     if (lane.end && !cutDone && rounds.length === lane.rounds.length) cutBehindStop(lane);
-    return rounds.length >= need;
+    return rounds.length >= need && reached === full;
+  }
+
+  // As many rounds towards `count` as one frame can lay out.
+  function within(lane, count) {
+    let reached = Math.min(visible, count);
+    for (let tokens = 0; reached < count && tokens < MOST_TOKENS; reached += 1)
+      tokens += lane.rounds[reached].tokens.length;
+    return reached;
   }
 
   function show(lane, full, steps) {

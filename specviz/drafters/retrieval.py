@@ -21,7 +21,7 @@ from specviz.sampling import Chance, Filters, Guess
 NAME = "retrieval"
 SUMMARY = "No second model: it looks the last words up in text the target wrote before."
 ORDER = 20
-GAMMA = 4
+GAMMA = 6
 LONGEST = 8
 SHORTEST = 1
 FLOOR = 0.1

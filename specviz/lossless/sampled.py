@@ -65,6 +65,11 @@ class SampledResult:
     texts: tuple[tuple[str, int, int], ...] = ()
 
     @property
+    def tested(self) -> bool:
+        """Whether there was anything to find: guesses, and texts that came up often enough."""
+        return self.drafted > 0 and self.p_value is not None
+
+    @property
     def holds(self) -> bool:
         """Whether no difference was found."""
         return self.p_value is None or self.p_value >= FAILS_BELOW

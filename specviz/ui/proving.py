@@ -5,12 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextvars import copy_context
 from typing import Any
 
 from specviz.ui.changes import changes
 from specviz.ui.faults import explain, free_memory
-from specviz.ui.turns import Cancelled, Turns
+from specviz.ui.turns import Cancelled, Turns, computing
 from specviz.ui.worker import line
 
 GLANCE_SECONDS = 1 / 12
@@ -36,11 +35,7 @@ class Proving:
         self._stop = threading.Event()
         self.log = ""
         self.over = False
-        # With the visitor's own request at hand: a GPU is lent to a visitor.
-        self._thread = threading.Thread(
-            target=copy_context().run, args=(self._work,), name="specviz proof", daemon=True
-        )
-        self._thread.start()
+        self._thread = computing(self._work, "specviz proof")
 
     def stop(self) -> None:
         """End before the next event. Returns at once."""

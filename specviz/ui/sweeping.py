@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager
-from contextvars import copy_context
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from specviz.rows import Measured, Row, Table, to_csv, to_plain
 from specviz.sweep import Generated, Journal, Sweep, compare, read_bench
 from specviz.ui.changes import changes
 from specviz.ui.faults import explain, free_memory
-from specviz.ui.turns import Cancelled, Kind, Turns
+from specviz.ui.turns import Cancelled, Kind, Turns, computing
 from specviz.ui.worker import Progress
 
 GLANCE_SECONDS = 0.2
@@ -56,11 +55,7 @@ class Sweeping:
         self.diagnosis: Diagnosis | None = None
         self.over = self.followed = False
         self.view = view("Loading models", "busy")
-        # With the visitor's own request at hand: a GPU is lent to a visitor.
-        self._thread = threading.Thread(
-            target=copy_context().run, args=(self._work,), name="specviz sweep", daemon=True
-        )
-        self._thread.start()
+        self._thread = computing(self._work, "specviz sweep")
 
     def stop(self) -> None:
         """End within one round. All whole runs are kept. Returns at once."""

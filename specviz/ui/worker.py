@@ -12,13 +12,12 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from contextvars import copy_context
 from typing import Any, Literal
 
 from specviz.race import Race
 from specviz.records import Trace
 from specviz.ui.faults import explain, free_memory
-from specviz.ui.turns import Cancelled, Turns
+from specviz.ui.turns import Cancelled, Turns, computing
 
 IDLE_SECONDS = 900.0
 ALONE_SECONDS = 60.0
@@ -92,11 +91,7 @@ class RaceWorker:
         self.told: list[str] = []
         self.read = 0  # how much of that the page has
         self.status = self.error = self.cut_short = ""
-        # With the visitor's own request at hand: a GPU is lent to a visitor.
-        self._thread = threading.Thread(
-            target=copy_context().run, args=(self._work,), name="specviz race", daemon=True
-        )
-        self._thread.start()
+        self._thread = computing(self._work, "specviz race")
 
     # --- called by the page ----------------------------------------------------------------
 

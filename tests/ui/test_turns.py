@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -16,7 +18,7 @@ from test_worker import rest, rounds, worker
 from specviz.sweep import Sweep
 from specviz.ui.proving import Proving
 from specviz.ui.sweeping import Sweeping
-from specviz.ui.turns import Cancelled, LineFull, Place, Turns
+from specviz.ui.turns import BEHIND_THE_PAGE, Cancelled, LineFull, Place, Turns, computing
 
 NEVER = threading.Event()
 
@@ -340,3 +342,14 @@ def test_a_proof_ends_at_the_hosts_limit_with_what_was_found():
     told = [json.loads(text) for text in proving.log.splitlines()]
     assert told[0]["e"] == "result"
     assert "This host lets a proof compute" in told[-1]["message"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own here")
+def test_what_computes_stands_behind_the_pages_own_threads():
+    seen: list[int] = []
+
+    def work() -> None:
+        seen.append(os.getpriority(os.PRIO_PROCESS, 0))
+
+    computing(work, "specviz test").join(30)
+    assert seen == [min(19, os.getpriority(os.PRIO_PROCESS, 0) + BEHIND_THE_PAGE)]

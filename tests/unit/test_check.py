@@ -11,7 +11,7 @@ import checkpoints
 import pytest
 
 from specviz.cli import main
-from specviz.cli.check import greedy_words
+from specviz.cli.check import greedy_words, verdict
 from specviz.lossless import variants
 from specviz.lossless.cases import cases
 from specviz.lossless.greedy import GreedyResult, Parting
@@ -75,6 +75,15 @@ def test_a_wrong_variant_fails_on_a_pair_too_with_every_drafter_judged(check, fo
     assert set(proofs) == {"exact", "sampled"}
     held = {result["drafter"]: result["holds"] for result in proofs["sampled"]["results"]}
     assert held == {"combined": False, "draft model": False, "prompt lookup": True}
+
+
+def test_a_comparison_that_tested_nothing_is_not_sold_as_a_proof():
+    def outcome(holds, *tested):
+        return {"holds": holds, "proofs": {"sampled": {"results": [{"tested": t} for t in tested]}}}
+
+    assert verdict(outcome(True, True, True)) == "All proofs hold."
+    assert verdict(outcome(True, True, False)).endswith("but 1 of 2 results tested nothing.")
+    assert verdict(outcome(False, True, False)) == "NOT LOSSLESS: a proof failed."
 
 
 def test_json_is_one_object(check, folders):
