@@ -171,7 +171,7 @@ def embedded_pairs() -> tuple[PairSpec, ...]:
             path.name,
             EMBEDDED,
             path.name,
-            f"SmolLM2 135M with a draft of {shape_of(path)}{parameters / 1e6:.1f}M",
+            f"SmolLM2 135M, draft {shape_of(path)}{parameters / 1e6:.1f}M",
             EMBEDDED_PARAMETERS,
             parameters,
             gamma=BEST_GAMMA.get(path.name, 3),
@@ -201,14 +201,13 @@ def draft_size(folder: Path) -> int:
 
 
 def shape_of(folder: Path) -> str:
-    """A checkpoint's depth and width for a title, such as "2 layers of 576, "; empty where its
-    config does not say."""
+    """A checkpoint's layers and width for a title, such as "2x576, "; empty where its config does
+    not say."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        layers, width = config["num_hidden_layers"], config["hidden_size"]
+        return f"{config['num_hidden_layers']}x{config['hidden_size']}, "
     except (OSError, ValueError, KeyError):
         return ""
-    return f"{layers} layer{'s' * (layers != 1)} of {width}, "
 
 
 def safetensors_parameters(path: Path) -> int:
