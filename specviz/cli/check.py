@@ -10,12 +10,10 @@ from typing import Any
 
 from specviz.cli.run import chosen_spec
 from specviz.cli.terminal import ProgressPrinter, UsageError, one_line, to_json
-from specviz.lossless import PROOFS
+from specviz.lossless import PROOFS, SAMPLED_PROMPT
 from specviz.records import Settings
 
 NAMES = tuple(proof.name for proof in PROOFS)
-SAMPLED_PROMPT = "The sea is calm. The sea is cold. The sky is clear. The sea is"
-"""Continued as it stands; it repeats itself, so that every drafter has something to guess."""
 GREEDY_PROMPTS = 3
 GREEDY_TOKENS = 48
 Say = Callable[[str], None]

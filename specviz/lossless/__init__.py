@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+SAMPLED_PROMPT = "The sea is calm. The sea is cold. The sky is clear. The sea is"
+"""Continued as it stands; it repeats itself, so that every drafter has something to guess."""
+
 
 @dataclass(frozen=True, slots=True)
 class Proof:

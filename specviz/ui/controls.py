@@ -14,12 +14,11 @@ from specviz.drafters import best_gamma
 from specviz.host import OWN_MACHINE, Host
 from specviz.prompts import Prompt, built_in
 from specviz.records import Schedule, Settings, SettingsError
-from specviz.ui.elements import Choice, pair_select
+from specviz.ui.elements import HIDDEN, Choice, pair_select
 
 OTHER = "other"
 Baseline = Literal["measure", "reuse", "off"]
 GAMMA = (1, 16)
-HIDDEN: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from specviz.records import Settings, Trace
 from specviz.rows import Setup
 from specviz.trace import TraceError, load_trace
 from specviz.ui.controls import Controls
-from specviz.ui.elements import element
+from specviz.ui.elements import HIDDEN, element
 from specviz.ui.session import Races
 
 DIAGNOSIS_HTML = '<section class="sv-diagnosis" aria-label="Diagnosis" hidden></section>'
@@ -34,7 +34,6 @@ RUN_ON_EXPLORE_JS = """() => {
   tabs.find((tab) => tab.textContent.trim() === "Explore")?.click();
   document.querySelector("button#run").click();
 }"""
-QUIET: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +92,8 @@ class DiagnosisPanel:
         ``theory`` is the component that shows the measured point."""
         outputs = [*self.parts(), theory]
         for rest in rests:
-            rest.then(self.on_rest, self.told, outputs, **QUIET)
-        opened.upload(self.on_open, opened, outputs, **QUIET)
+            rest.then(self.on_rest, self.told, outputs, **HIDDEN)
+        opened.upload(self.on_open, opened, outputs, **HIDDEN)
         self.wire_follow(controls, self)
 
     def wire_follow(self, controls: Controls, explore: DiagnosisPanel) -> None:
@@ -104,7 +103,7 @@ class DiagnosisPanel:
             lambda told: self.on_follow(told, controls, explore.told),
             self.told,
             [explore.told, *controls.inputs()],
-            **QUIET,
+            **HIDDEN,
         ).success(None, None, None, js=RUN_ON_EXPLORE_JS)
 
     def on_rest(self, told: Told, request: gr.Request) -> tuple[Any, ...]:

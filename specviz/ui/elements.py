@@ -18,6 +18,10 @@ import gradio as gr
 from specviz.metrics import DEFINITIONS
 
 ASSETS = Path(__file__).parents[2] / "assets"
+QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+"""Options of an event that is no endpoint and draws no progress over the page."""
+HIDDEN: dict[str, Any] = QUIET | {"queue": False}
+"""The same for one that answers at once."""
 
 STAGE_JS = """
 const mount = () => {

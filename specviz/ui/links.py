@@ -17,8 +17,8 @@ import gradio as gr
 
 from specviz.host import Host
 from specviz.records import LongPrompt, Schedule, SettingsError, Trace
-from specviz.ui.controls import HIDDEN, Controls
-from specviz.ui.elements import element
+from specviz.ui.controls import Controls
+from specviz.ui.elements import HIDDEN, QUIET, element
 
 MOST = 8_000
 """Characters of a link. Servers and mail programs cut longer ones."""
@@ -138,4 +138,4 @@ def wire(
 
     button.click(copy, inputs, copied, **HIDDEN)
     # In the queue, since a warning can be shown from there alone.
-    page.load(follow, None, inputs, **{**HIDDEN, "queue": True}, concurrency_limit=None)
+    page.load(follow, None, inputs, concurrency_limit=None, **QUIET)

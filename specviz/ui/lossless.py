@@ -10,12 +10,12 @@ import gradio as gr
 
 from specviz import drafters
 from specviz.host import OWN_MACHINE, Host
-from specviz.lossless import VERIFYING, exact, variants
+from specviz.lossless import SAMPLED_PROMPT, VERIFYING, exact, variants
 from specviz.lossless.greedy import GreedyResult
 from specviz.lossless.sampled import FAILS_BELOW, Plan, SampledResult
 from specviz.records import Settings, SettingsError
 from specviz.ui.controls import OTHER, Controls
-from specviz.ui.elements import element
+from specviz.ui.elements import QUIET, element
 from specviz.ui.gpu import computed
 from specviz.ui.law import law, lead, proof_head, way_of_verifying
 from specviz.ui.lent import greedy_there, sampled_there
@@ -35,8 +35,6 @@ const mount = () => {
 if (window.specviz?.mountProof) mount();
 else window.addEventListener("specviz-ready", mount, { once: true });
 """
-QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-SAMPLED_PROMPT = "The sea is calm. The sea is cold. The sky is clear. The sea is"
 DEFAULT_PROMPT = "Write a short story about a lighthouse keeper."
 
 

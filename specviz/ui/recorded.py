@@ -17,7 +17,7 @@ from specviz.race import replay_events
 from specviz.trace import TraceError, load_trace
 from specviz.ui import about, api, theory
 from specviz.ui.diagnosis import DiagnosisPanel
-from specviz.ui.elements import replay_stage, status, status_line
+from specviz.ui.elements import HIDDEN, replay_stage, status, status_line
 from specviz.ui.explore import lines, read_trace
 from specviz.ui.idle import calm_queue
 from specviz.ui.kept import title
@@ -40,7 +40,6 @@ NO_PROOF = (
     "**Not run here:** this host shows recorded runs only. On your own machine a button stands"
     " here, and `python -m specviz check` goes through all three proofs."
 )
-QUIET: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
 SHOW_STAGE_JS = "() => { document.querySelector('#stage').scrollIntoView({block: 'nearest'}); }"
 
 
@@ -107,12 +106,12 @@ class RecordedRuns:
         panel = self.diagnosis
         told = [panel.told, panel.shown, panel.follow, point]
         shown = [self.stage, self.status, self.choice]
-        self.choice.input(self.on_choose, self.choice, shown, **QUIET)
-        self.choice.input(lambda name: panel.on_open(self._path(name)), self.choice, told, **QUIET)
-        self.open.upload(self.on_open, self.open, shown, **QUIET).success(
+        self.choice.input(self.on_choose, self.choice, shown, **HIDDEN)
+        self.choice.input(lambda name: panel.on_open(self._path(name)), self.choice, told, **HIDDEN)
+        self.open.upload(self.on_open, self.open, shown, **HIDDEN).success(
             None, None, None, js=SHOW_STAGE_JS
         )
-        self.open.upload(panel.on_open, self.open, told, **QUIET)
+        self.open.upload(panel.on_open, self.open, told, **HIDDEN)
 
     def _path(self, name: str) -> str:
         return str(self._runs[name])
@@ -149,5 +148,8 @@ def _draw_law() -> None:
                 proof_head(name)
                 gr.Markdown(NO_PROOF, elem_classes="proof-head")
         variant.change(
-            lambda name: (gr.update(info=VERIFYING[name]), name), variant, [variant, shown], **QUIET
+            lambda name: (gr.update(info=VERIFYING[name]), name),
+            variant,
+            [variant, shown],
+            **HIDDEN,
         )

@@ -14,7 +14,7 @@ from specviz.prompts import PromptsError
 from specviz.records import SettingsError
 from specviz.rows import Setup
 from specviz.sweep import JournalError, Plan, PlanError, Sweep, cross, sources
-from specviz.ui.elements import ASSETS, Choice, element, file_url
+from specviz.ui.elements import ASSETS, QUIET, Choice, element, file_url
 from specviz.ui.loading import Shelf
 from specviz.ui.saved import SavedFiles
 from specviz.ui.sweeping import Opened, Sweeping, follow, view
@@ -35,7 +35,6 @@ const mount = () => {
 if (window.specviz?.mountSweep) mount();
 else window.addEventListener("specviz-ready", mount, { once: true });
 """
-QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 DOWNLOAD_JS = "() => { document.querySelector('#sweep-file').click(); }"
 SEATS = 64
 

@@ -14,10 +14,10 @@ from specviz import drafters, prompts
 from specviz.host import Host
 from specviz.prompts import Prompt, Reading
 from specviz.records import Settings, SettingsError
+from specviz.ui.elements import HIDDEN
 
 BUILT_IN, PASTED, FILE = "built-in", "pasted", "file"
 SCHEDULES = ["constant", "adaptive"]
-HIDDEN: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
 
 
 @dataclass(frozen=True, slots=True)
