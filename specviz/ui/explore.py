@@ -17,7 +17,7 @@ from specviz.records import SettingsError, Trace
 from specviz.trace import MAX_TRACE_BYTES, TraceError, dump_trace, load_trace
 from specviz.ui.controls import Controls, Request, main_controls, more_controls
 from specviz.ui.diagnosis import DiagnosisPanel
-from specviz.ui.elements import Choice, stage, status, status_line
+from specviz.ui.elements import QUIET, Choice, stage, status, status_line
 from specviz.ui.following import answer, order, ticket_in, until_read, until_rest
 from specviz.ui.loading import Loading, Shelf
 from specviz.ui.saved import SavedFiles
@@ -106,8 +106,7 @@ class Explore:
         inputs = [self.memory, *self.controls.inputs()]
         buttons = [self.status, self.run, self.step, self.stop, self.save, self.open]
         outputs = [self.stage, *buttons]
-        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-        model = quiet | {"concurrency_id": "models", "concurrency_limit": SEATS}
+        model = QUIET | {"concurrency_id": "models", "concurrency_limit": SEATS}
         every: dict[str, Any] = {"trigger_mode": "multiple"}
         ended = [*buttons, self.memory]
         for pressed, call, given in (
@@ -115,20 +114,20 @@ class Explore:
             (self.step.click, self.on_step, inputs),
             (self.stage.back, self.on_back, [self.stage, self.memory]),
         ):
-            begun = pressed(call, given, [self.stage, *ended], queue=False, **quiet, **every)
+            begun = pressed(call, given, [self.stage, *ended], queue=False, **QUIET, **every)
             rested = begun.success(self.on_wait, self.memory, None, **model, **every)
-            rest = rested.then(self.on_rest, self.memory, ended, queue=False, **quiet, **every)
+            rest = rested.then(self.on_rest, self.memory, ended, queue=False, **QUIET, **every)
             self.rests.append(rest)
-        self.stop.click(self.on_stop, None, outputs, queue=False, **quiet)
-        self.open.upload(self.on_open, self.open, outputs, queue=False, **quiet).success(
+        self.stop.click(self.on_stop, None, outputs, queue=False, **QUIET)
+        self.open.upload(self.on_open, self.open, outputs, queue=False, **QUIET).success(
             None, None, None, js=SHOW_STAGE_JS
         )
         # In the queue, since an error can be shown from there alone.
-        self.save.click(self.on_save, None, self.file, concurrency_limit=None, **quiet).success(
+        self.save.click(self.on_save, None, self.file, concurrency_limit=None, **QUIET).success(
             None, None, None, js="() => { document.querySelector('#trace-file').click(); }"
         )
         watching = [self.status, self.run, self.step, self.controls.drafter]
-        page.load(self.on_load, None, watching, concurrency_limit=None, **quiet)
+        page.load(self.on_load, None, watching, concurrency_limit=None, **QUIET)
         page.unload(self.on_unload)
 
     async def on_load(self, request: gr.Request) -> AsyncIterator[dict[Any, Any]]:
