@@ -17,7 +17,7 @@ const GIVEN_UP =
 // called when a run rests that was followed over a lost connection: other news of it may have been
 // lost too.
 export function createFollower(stage, read, cameBack = () => {}) {
-  let run = null; // {ticket, since}: what is followed, and how far it has been read
+  let run = null; // what is followed: {ticket, since, orders, asking}
 
   return function show(value) {
     const ticket = ticketIn(value);
@@ -26,22 +26,36 @@ export function createFollower(stage, read, cameBack = () => {}) {
       remember("");
       stage.feed(value);
     } else {
-      run = { ticket, since: run?.ticket === ticket ? run.since : 0 };
+      if (run?.ticket !== ticket) run = { ticket, since: 0, orders: 0, asking: false };
+      run.orders += 1;
       remember(value);
-      follow(run);
+      if (!run.asking) follow(run);
     }
   };
 
+  // One at a time asks about a run: what it is told counts as read, so nothing of it may be dropped.
   async function follow(mine) {
+    mine.asking = true;
+    const wasLost = await askUntilItRests(mine);
+    mine.asking = false;
+    if (wasLost) cameBack();
+  }
+
+  // Whether the run rests and the connection was lost on the way.
+  async function askUntilItRests(mine) {
     let wasLost = false;
     let misses = 0;
     let heard = performance.now();
     while (run === mine) {
+      const orders = mine.orders;
       const news = await read({ ticket: mine.ticket, since: mine.since }).catch(() => null);
-      if (run !== mine) return;
+      if (run !== mine) return false;
       if (!news) {
         misses += 1;
-        if (performance.now() - heard > PATIENCE_MS) return append({ e: "error", message: GIVEN_UP });
+        if (performance.now() - heard > PATIENCE_MS) {
+          append({ e: "error", message: GIVEN_UP });
+          return false;
+        }
         if (misses === MISSES_TOLD) append({ e: "status", message: LOST });
         await onlineOr(Math.min(1000 * misses, LONGEST_PAUSE_MS));
         continue;
@@ -51,9 +65,11 @@ export function createFollower(stage, read, cameBack = () => {}) {
       misses = 0;
       heard = performance.now();
       take(mine, news);
-      if (news.resting) return wasLost ? cameBack() : undefined;
+      // An answer that was under way when the run was told to go on knows nothing of that.
+      if (news.resting && orders === mine.orders) return wasLost;
       await pause(stage.interval());
     }
+    return false;
   }
 
   function take(mine, news) {
