@@ -79,7 +79,7 @@ def _race(
     from specviz.pairs import Shelf
     from specviz.race import Race
 
-    known = list(drafters.modules())
+    known = list(drafters.described())
     if options.drafter is not None and options.drafter not in known:
         raise UsageError(f"there is no drafter {options.drafter!r}; choose {' or '.join(known)}")
     try:

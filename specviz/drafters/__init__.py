@@ -5,14 +5,20 @@ number, its place in the list), ``available(pair) -> bool`` and ``create(pair, s
 prompt_length, chance) -> Drafter``; a sixth, ``GAMMA``, is the draft length that was measured best
 with it, where that does not depend on the pair. It is found by being there. Verification is the
 same for all, so a drafter can make a run slow but never wrong.
+
+What a module says of itself in capitals are plain values: they are read without importing it
+(``described``), since importing it takes torch.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
 import pkgutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +29,8 @@ if TYPE_CHECKING:  # so that the page can name drafters where no torch is
     from torch import Tensor
 
     from specviz.sampling import Chance, Guess
+
+SAID = ("NAME", "SUMMARY", "ORDER", "GAMMA")
 
 
 class Drafter:
@@ -63,16 +71,51 @@ class NoDrafter(Drafter):
         return []
 
 
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a drafter's module says of itself; ``gamma`` is None where it has no GAMMA."""
+
+    module: str
+    name: str
+    summary: str
+    order: int = 100
+    gamma: int | None = None
+
+
 @cache
-def modules() -> dict[str, ModuleType]:
-    """Every drafter module of this folder by its NAME, in the order of ORDER, then name."""
-    found = [
-        importlib.import_module(f"{__name__}.{info.name}")
-        for info in pkgutil.iter_modules(__path__)
+def described() -> dict[str, Described]:
+    """Every drafter of this folder by its NAME, in the order of ORDER, then name. Imports none."""
+    paths = [
+        Path(folder, f"{info.name}.py")
+        for folder in __path__
+        for info in pkgutil.iter_modules([folder])
     ]
-    found = [module for module in found if hasattr(module, "NAME")]
-    found.sort(key=lambda module: (getattr(module, "ORDER", 100), module.NAME))
-    return {module.NAME: module for module in found}
+    found = [
+        Described(path.stem, **{name.lower(): said[name] for name in SAID if name in said})
+        for path in paths
+        if "NAME" in (said := _constants(path))
+    ]
+    found.sort(key=lambda one: (one.order, one.name))
+    return {one.name: one for one in found}
+
+
+def _constants(path: Path) -> dict[str, Any]:
+    """The values of a module's names in SAID."""
+    return {
+        target.id: ast.literal_eval(node.value)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id in SAID
+    }
+
+
+def modules() -> dict[str, ModuleType]:
+    """Every drafter's module by its NAME, in the order of ``described``."""
+    return {
+        name: importlib.import_module(f"{__name__}.{one.module}")
+        for name, one in described().items()
+    }
 
 
 def names(pair: Any) -> list[str]:
@@ -82,8 +125,8 @@ def names(pair: Any) -> list[str]:
 
 def best_gamma(name: str, otherwise: int) -> int:
     """The draft length to begin with: the drafter's own, else the pair's."""
-    gamma: int = getattr(modules()[name], "GAMMA", otherwise)
-    return gamma
+    own = described()[name].gamma
+    return otherwise if own is None else own
 
 
 def create(name: str, pair: Any, settings: Settings, prompt_length: int, chance: Chance) -> Drafter:

@@ -29,12 +29,11 @@ def build(
     gamma: int = 4,
     host: Host = OWN_MACHINE,
 ) -> gr.Blocks:
-    """The whole page, as ``host`` allows it. Begins to load the first pair that can run, in the
-    background, unless recorded runs are all that is shown.
+    """The whole page, as ``host`` allows it. Loads the first pair that can run, in the background,
+    once somebody sees the page, unless recorded runs are all that is shown.
 
     ``shelf`` gives loaded models and ``pairs`` what may be chosen, as (choice, target, draft);
-    both default to specviz's own. ``first`` is the trace on the stage at first paint. Raises
-    HostError where no pair that the host allows can run on this machine.
+    both default to specviz's own. ``first`` is the trace on the stage at first paint.
     """
     serve_assets()
     fetch_nothing()
@@ -42,9 +41,10 @@ def build(
         from specviz.ui.recorded import recorded_page
 
         return recorded_page(first)
-    from specviz.ui.live import live_page, own_models
+    from specviz.ui.live import live_page, own_models, weighed
 
+    weigh = list if pairs else weighed
     if shelf is None or pairs is None:
         own_shelf, own_pairs, gamma = own_models(host)
         shelf, pairs = shelf or own_shelf, pairs or own_pairs
-    return live_page(shelf, pairs, first, gamma, host)
+    return live_page(shelf, pairs, weigh, first, gamma, host)

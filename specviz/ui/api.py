@@ -2,7 +2,7 @@
 
 # No deferred annotations here: gr.api reads the type hints as they stand.
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -13,19 +13,16 @@ from specviz.race import Race, begin, done_event
 from specviz.records import SettingsError, Trace
 from specviz.trace import TraceError, load_trace
 from specviz.ui.controls import request
-from specviz.ui.elements import Choice
-from specviz.ui.loading import Shelf
+from specviz.ui.loading import Loading, Shelf
 from specviz.ui.turns import Turns
 from specviz.ui.worker import RaceWorker
 
 
-def expose(
-    shelf: Shelf, pairs: Sequence[tuple[Choice, str, str]], turns: Turns, host: Host
-) -> None:
+def expose(shelf: Shelf, loading: Loading, turns: Turns, host: Host) -> None:
     """Add the endpoints to the page that is open. What ``host`` does not allow on the page, they
     do not allow either."""
-    known = {choice.name: (target, draft) for choice, target, draft in pairs}
-    default = next(choice.name for choice, _, _ in pairs if not choice.why)
+    known = {choice.name: (target, draft) for choice, target, draft in loading.rows}
+    default = loading.first
 
     def run(
         prompt: str,
@@ -91,6 +88,7 @@ def expose(
     def list_pairs() -> list:
         """The model pairs: name, title, target, draft, and why one cannot run here ("" if it
         can)."""
+        loading.weigh()
         return [
             {
                 "name": choice.name,
@@ -99,7 +97,7 @@ def expose(
                 "draft": draft,
                 "why_not": choice.why,
             }
-            for choice, target, draft in pairs
+            for choice, target, draft in loading.rows
         ]
 
     gr.api(run, api_name="run", concurrency_id="models", concurrency_limit=64)

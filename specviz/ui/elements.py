@@ -77,20 +77,25 @@ PAIR_HTML = """
 """
 PAIR_JS = """
 const select = element.querySelector("select");
-for (const choice of props.choices) {
+const optionOf = (choice) => {
   const option = document.createElement("option");
   option.value = choice.name;
   option.textContent = choice.why ? `${choice.title} (${choice.why})` : choice.title;
   option.disabled = Boolean(choice.why);
-  select.append(option);
-}
+  return option;
+};
 const show = () => {
   select.value = props.value;
   select.title = select.selectedOptions[0]?.textContent;
 };
+const fill = () => {
+  select.replaceChildren(...props.choices.map(optionOf));
+  show();
+};
 select.addEventListener("change", () => { props.value = select.value; trigger("input"); });
 watch("value", show);
-show();
+watch("choices", fill);
+fill();
 """
 
 
@@ -127,8 +132,12 @@ def pair_select(choices: Sequence[Choice]) -> gr.HTML:
     """A native list of pairs; those that cannot run here are greyed and say why. The value is
     the name of the chosen one."""
     first = next((choice.name for choice in choices if not choice.why), "")
-    plain = [asdict(choice) for choice in choices]
-    return element(first, PAIR_HTML, PAIR_JS, "pair", choices=plain)
+    return element(first, PAIR_HTML, PAIR_JS, "pair", choices=plain(choices))
+
+
+def plain(choices: Sequence[Choice]) -> list[dict[str, str]]:
+    """Pairs as the list takes them, also in an update of ``choices``."""
+    return [asdict(choice) for choice in choices]
 
 
 def element(value: str, template: str, js: str, elem_id: str, **props: Any) -> gr.HTML:

@@ -17,9 +17,9 @@ from specviz.records import SettingsError, Trace
 from specviz.trace import MAX_TRACE_BYTES, TraceError, dump_trace, load_trace
 from specviz.ui.controls import Controls, Request, main_controls, more_controls
 from specviz.ui.diagnosis import DiagnosisPanel
-from specviz.ui.elements import QUIET, Choice, stage, status, status_line
+from specviz.ui.elements import QUIET, Choice, plain, stage, status, status_line
 from specviz.ui.following import answer, order, ticket_in, until_read, until_rest
-from specviz.ui.loading import Loading, Shelf
+from specviz.ui.loading import Loading, Row, Shelf, until_weighed
 from specviz.ui.saved import SavedFiles
 from specviz.ui.session import Memory, Races
 from specviz.ui.turns import Turns
@@ -53,15 +53,16 @@ class Explore:
     def __init__(
         self,
         shelf: Shelf,
-        pairs: Sequence[tuple[Choice, str, str]],
+        pairs: Sequence[Row],
+        loading: Loading,
         races: Races,
         turns: Turns,
         host: Host = OWN_MACHINE,
     ) -> None:
         self.shelf, self.races, self.turns, self.host = shelf, races, turns, host
         self.pairs = {choice.name: (target, draft) for choice, target, draft in pairs}
-        first = next(pair for pair in pairs if not pair[0].why)
-        self.loading = Loading(shelf, first[1], first[2])
+        self._choices = [choice for choice, _, _ in pairs]
+        self.loading = loading
         self.diagnosis = DiagnosisPanel(races, list(self.pairs))
         self.rests: list[Any] = []
         self._files = SavedFiles()
@@ -128,12 +129,14 @@ class Explore:
         )
         watching = [self.status, self.run, self.step, self.controls.drafter]
         page.load(self.on_load, None, watching, concurrency_limit=None, **QUIET)
+        page.load(self.on_weighed, None, self.controls.pair, concurrency_limit=None, **QUIET)
         page.unload(self.on_unload)
 
     async def on_load(self, request: gr.Request) -> AsyncIterator[dict[Any, Any]]:
         """Tell each new page how far the models are, until Run can be used. The preferred drafter
         is chosen then, unless the page's own link names one."""
         told = ""
+        self.loading.begin()
         while self.loading.state in ("waiting", "loading"):
             if told != (told := self.loading.text):
                 yield {self.status: status(told, "busy", WHY_LOADING)}
@@ -151,6 +154,17 @@ class Explore:
             # Loaded anew in the middle of a run: the buttons and the status are about that.
             ready = {self.controls.drafter: ready.get(self.controls.drafter, gr.skip())}
         yield {key: ready[key] for key in ready if key not in (self.stop, self.save, self.open)}
+
+    async def on_weighed(self, request: gr.Request) -> Any:
+        """Say of each pair what it needs, or why it cannot run here, once that is known. A pair
+        that can run is chosen then, unless the page's own link names one."""
+        await until_weighed(self.loading)
+        more = self._choices[len(self.loading.rows) :]
+        choices = [*(choice for choice, _, _ in self.loading.rows), *more]
+        update: dict[str, Any] = {"choices": plain(choices)}
+        if "pair" not in request.query_params:
+            update["value"] = self.loading.first
+        return gr.update(**update)
 
     def on_run(self, memory: Memory, request: gr.Request, *values: Any) -> dict[Any, Any]:
         """Run to the end, going on where a paused race stands."""

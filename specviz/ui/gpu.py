@@ -17,14 +17,16 @@ import os
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gradio as gr
-import torch
 
-from specviz.pairs import Shelf, choose_device
 from specviz.records import Machine
+from specviz.ui.engine import OwnShelf
 from specviz.ui.faults import explain
+
+if TYPE_CHECKING:  # off ZeroGPU, torch is imported when the page is up
+    from specviz.pairs import Shelf
 
 Task: TypeAlias = Callable[..., Iterator[Any]]
 Sources: TypeAlias = tuple[str, str, str]
@@ -78,7 +80,11 @@ def shelf_for(environ: Mapping[str, str], most_seconds: int) -> Any:
     """Where the page takes its models from. ``most_seconds`` bounds how long a GPU is asked for
     at a time."""
     if not on_zero_gpu(environ):
-        return Shelf()
+        return OwnShelf()
+    import torch
+
+    from specviz.pairs import Shelf
+
     return LendingShelf(Shelf(device=torch.device("cpu"), dtype=DTYPE), most_seconds)
 
 
@@ -154,6 +160,10 @@ class Gpu:
     def _shelf_there(self) -> Shelf:
         """The models that were in memory when this process was forked, on the GPU."""
         if os.getpid() != self._home:
+            import torch
+
+            from specviz.pairs import choose_device
+
             # After a fork the other threads of a parallel region would be waited for in vain.
             torch.set_num_threads(1)
             self._shelf, self._home = self._shelf.moved(choose_device()), os.getpid()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import gradio as gr
 
 from specviz import drafters
-from specviz.host import Host, HostError
-from specviz.pairs import PairSpec, catalogue, needs, why_not
+from specviz.catalogue import catalogue, find
+from specviz.host import Host
 from specviz.race import replay_events
 from specviz.trace import load_trace
 from specviz.ui import about, api, links, theory
@@ -19,7 +20,7 @@ from specviz.ui.elements import Choice
 from specviz.ui.explore import Explore, lines
 from specviz.ui.gpu import shelf_for
 from specviz.ui.idle import calm_queue
-from specviz.ui.loading import AllowedShelf, Shelf
+from specviz.ui.loading import AllowedShelf, Loading, Row, Shelf, Weigh
 from specviz.ui.lossless import Lossless
 from specviz.ui.session import Races
 from specviz.ui.sweep import SweepTab
@@ -27,20 +28,20 @@ from specviz.ui.theme import blocks, masthead
 from specviz.ui.traces import Traces
 from specviz.ui.turns import Turns
 
-Row = tuple[Choice, str, str]
 OTHERS: Row = (Choice(OTHER, "Other models: any Hub id or folder"), "", "")
 
 
 def live_page(
-    shelf: Shelf, pairs: Sequence[Row], first: Path | None, gamma: int, host: Host
+    shelf: Shelf, pairs: Sequence[Row], weigh: Weigh, first: Path | None, gamma: int, host: Host
 ) -> gr.Blocks:
     """See ``specviz.ui.build``."""
     pairs = on_offer(pairs, host)
     shelf = AllowedShelf(shelf, host, {(target, draft) for _, target, draft in pairs})
     offered = [*pairs, OTHERS] if host.other_models else pairs
     races, turns = Races(), Turns(host.max_waiting, host.max_seconds)
-    tab = Explore(shelf, offered, races, turns, host)
-    sweep = SweepTab(shelf, pairs, turns, host)
+    loading = Loading(shelf, pairs, weigh)
+    tab = Explore(shelf, offered, loading, races, turns, host)
+    sweep = SweepTab(shelf, loading, turns, host)
     shown = ""
     if first is not None and first.exists():
         trace = load_trace(first.read_bytes())
@@ -70,39 +71,42 @@ def live_page(
         links.wire(page, tab.controls, tab.link, tab.pairs, list(_drafters()), host)
         tab.diagnosis.wire(tab.rests, tab.open, tab.controls, point)
         sweep.wire(page)
-        api.expose(shelf, pairs, turns, host)
+        api.expose(shelf, loading, turns, host)
     calm_queue(page)
-    tab.loading.begin()
+    loading.begin_soon()
     return page
 
 
 def on_offer(pairs: Sequence[Row], host: Host) -> list[Row]:
-    """The pairs that the host allows, in its order, the one it chose first. Raises HostError where
-    none of them can run on this machine."""
+    """The pairs that the host allows, in its order, the one it chose first."""
     named = {row[0].name: row for row in pairs}
     names = [*filter(None, [host.pair]), *(host.pairs or named)]
-    allowed = [named[name] for name in dict.fromkeys(names) if name in named]
-    if all(choice.why for choice, _, _ in allowed):
-        reasons = "; ".join(f"{choice.title}: {choice.why}" for choice, _, _ in allowed)
-        raise HostError(f"No pair that may be chosen here can run on this machine. {reasons}.")
-    return allowed
+    return [named[name] for name in dict.fromkeys(names) if name in named]
 
 
 def own_models(host: Host) -> tuple[Shelf, list[Row], int]:
-    """specviz's own shelf and catalogue, and the usual gamma of the pair chosen at first."""
-    specs = catalogue()
-    rows = [(_choice(spec), spec.target, spec.draft) for spec in specs]
-    first = next(choice.name for choice, _, _ in on_offer(rows, host) if not choice.why)
-    gamma = next(spec.gamma for spec in specs if spec.name == first)
-    return shelf_for(os.environ, host.gpu_seconds), rows, gamma
+    """specviz's own shelf and catalogue, and the usual gamma of the pair that is first."""
+    rows = [(Choice(spec.name, spec.title), spec.target, spec.draft) for spec in catalogue()]
+    first = find(on_offer(rows, host)[0][0].name)
+    assert first is not None
+    return shelf_for(os.environ, host.gpu_seconds), rows, first.gamma
 
 
-def _choice(spec: PairSpec) -> Choice:
-    """A pair as it is listed: with the memory it needs, or why it cannot run here."""
-    why = why_not(spec) or ""
-    return Choice(spec.name, spec.title if why else f"{spec.title}, {needs(spec)}", why)
+def weighed(rows: Sequence[Row]) -> list[Row]:
+    """Pairs of the catalogue as they are listed: with the memory each needs, or why it cannot run
+    here. To be asked of the machine, this takes torch."""
+    from specviz.pairs import needs, why_not
+
+    found: list[Row] = []
+    for choice, target, draft in rows:
+        spec = find(choice.name)
+        assert spec is not None
+        why = why_not(spec) or ""
+        title = spec.title if why else f"{spec.title}, {needs(spec)}"
+        found.append((replace(choice, title=title, why=why), target, draft))
+    return found
 
 
 def _drafters() -> dict[str, str]:
     """Every drafter there is, with its sentence. Once a pair is loaded, those it can run."""
-    return {name: module.SUMMARY for name, module in drafters.modules().items()}
+    return {name: one.summary for name, one in drafters.described().items()}

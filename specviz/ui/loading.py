@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Collection
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
 
 from specviz import drafters
-from specviz.host import Host
+from specviz.host import Host, HostError
+from specviz.ui.elements import Choice
+from specviz.ui.engine import import_engine
 from specviz.ui.faults import explain, free_memory
+
+Row: TypeAlias = tuple[Choice, str, str]
+"""A pair on offer, with its target and its draft."""
+Weigh: TypeAlias = Callable[[Sequence[Row]], list[Row]]
+"""Says of each pair what memory it needs, or why it cannot run on this machine."""
+
+FIRST_VISIT_SECONDS = 3.0
+"""How long the models wait for a first visitor: until their page is drawn, the processor is
+theirs."""
+LOOK_SECONDS = 0.2
 
 
 class Shelf(Protocol):
@@ -31,16 +44,39 @@ class AllowedShelf:
         return self._shelf.load(target, draft, dtype, **told)
 
 
-class Loading:
-    """Loads one pair in a thread of its own. Any number of pages may watch ``state`` and
-    ``text``; ``drafters`` are those the loaded pair can run, the preferred one first."""
+async def until_weighed(loading: Loading) -> None:
+    """Until it is known which pairs can run here, or that this cannot be found out."""
+    while not loading.weighed and loading.state in ("waiting", "loading"):
+        await asyncio.sleep(LOOK_SECONDS)
 
-    def __init__(self, shelf: Shelf, target: str, draft: str) -> None:
-        self._shelf, self._target, self._draft = shelf, target, draft
+
+class Loading:
+    """Finds out which of the pairs on offer can run here and loads the first of them, in a thread
+    of its own.
+
+    Any number of pages may watch. ``state`` and ``text`` tell how far it is; ``rows`` are the
+    pairs, ``weighed`` whether it is known of each if it can run; ``drafters`` are those that the
+    loaded pair can run, the preferred one first.
+    """
+
+    def __init__(self, shelf: Shelf, rows: Sequence[Row], weigh: Weigh = list) -> None:
+        self._shelf, self._weigh = shelf, weigh
+        self.rows, self.weighed = list(rows), False
         self.state: Literal["waiting", "loading", "ready", "failed"] = "waiting"
         self.text = "Loading models"
         self.drafters: list[str] = []
         self._lock = threading.Lock()
+
+    @property
+    def first(self) -> str:
+        """The name of the pair to choose at first: the first that can run, as far as is known."""
+        return next((choice.name for choice, _, _ in self.rows if not choice.why), "")
+
+    def begin_soon(self) -> None:
+        """Start when the first page is drawn, which calls ``begin``, or without one in a while."""
+        timer = threading.Timer(FIRST_VISIT_SECONDS, self.begin)
+        timer.daemon = True
+        timer.start()
 
     def begin(self) -> None:
         """Start loading, once."""
@@ -50,9 +86,18 @@ class Loading:
             self.state = "loading"
         threading.Thread(target=self._load, name="specviz loading", daemon=True).start()
 
+    def weigh(self) -> None:
+        """Find out which pairs can run here. Imports torch where nobody has yet."""
+        import_engine()
+        with self._lock:
+            if not self.weighed:
+                self.rows = self._weigh(self.rows)
+                self.weighed = True
+
     def _load(self) -> None:
         try:
-            pair = self._shelf.load(self._target, self._draft, progress=self._progress)
+            self.weigh()
+            pair = self._shelf.load(*self._first_models(), progress=self._progress)
             self.drafters = drafters.names(pair)
         except BaseException as error:  # whatever kills the thread: pages would wait for ever
             self.text = explain(error)
@@ -61,6 +106,14 @@ class Loading:
         else:
             self.text = ""
             self.state = "ready"
+
+    def _first_models(self) -> tuple[str, str]:
+        """Target and draft of the first pair that can run. Raises HostError where none can."""
+        for choice, target, draft in self.rows:
+            if not choice.why:
+                return target, draft
+        reasons = "; ".join(f"{choice.title}: {choice.why}" for choice, _, _ in self.rows)
+        raise HostError(f"No pair that may be chosen here can run on this machine. {reasons}.")
 
     def _progress(self, message: str, fraction: float | None = None) -> None:
         self.text = message if fraction is None else f"{message} {fraction:.0%}"

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import asdict
 from typing import Any
 
 import gradio as gr
 
 from specviz import drafters
 from specviz.host import OWN_MACHINE, Host
-from specviz.lossless import SAMPLED_PROMPT, VERIFYING, exact, variants
-from specviz.lossless.greedy import GreedyResult
-from specviz.lossless.sampled import FAILS_BELOW, Plan, SampledResult
+from specviz.lossless import SAMPLED_PROMPT, VERIFYING
 from specviz.records import Settings, SettingsError
 from specviz.ui.controls import OTHER, Controls
 from specviz.ui.elements import QUIET, element
-from specviz.ui.gpu import computed
+from specviz.ui.engine import import_engine
 from specviz.ui.law import law, lead, proof_head, way_of_verifying
-from specviz.ui.lent import greedy_there, sampled_there
 from specviz.ui.loading import Shelf
 from specviz.ui.proving import Event, Progress, Proving, follow
 from specviz.ui.turns import Turns
@@ -85,7 +81,7 @@ class Lossless:
                     max_lines=4,
                     elem_id="sampled-prompt",
                 )
-                names = list(drafters.modules())
+                names = list(drafters.described())
                 self.drafter = gr.Dropdown(
                     names, value=names[0], label="Guesses come from", elem_id="sampled-drafter"
                 )
@@ -164,7 +160,14 @@ class Lossless:
 
     async def on_exact(self, name: str, request: gr.Request) -> AsyncIterator[str]:
         """Enumerate every path of the loop."""
-        proving = Proving(lambda _: _exact_events(name))
+
+        def events(_: Progress) -> Iterator[Event]:
+            import_engine()
+            from specviz.ui.proofs import exact_events
+
+            yield from exact_events(name)
+
+        proving = Proving(events)
         async for log in self._follow(proving, request):
             yield log
 
@@ -186,12 +189,14 @@ class Lossless:
         """Draw continuations in both arms and compare them."""
 
         def events(progress: Progress) -> Iterator[Event]:
+            import_engine()
+            from specviz.lossless.sampled import Plan
+            from specviz.ui.proofs import sampled_events
+
             settings = Settings(gamma=int(gamma), temperature=float(temperature), chat=False)
             plan = Plan(self._prompt(prompt, int(tokens)), settings, int(n), int(tokens))
             loaded = self._load(pair, target, draft, dtype, progress)
-            written = 2 * plan.n * (plan.tokens + settings.gamma + 1)
-            for result in computed(loaded, sampled_there, plan, drafter, variant, tokens=written):
-                yield _sampled_event(result, plan, loaded.machine.dtype, variant)
+            yield from sampled_events(loaded, plan, drafter, variant)
 
         async for log in self._follow(Proving(events, self._turns), request):
             yield log
@@ -211,15 +216,14 @@ class Lossless:
         """Decode greedily in both ways, with every drafter there is, and compare."""
 
         def events(progress: Progress) -> Iterator[Event]:
+            import_engine()
+            from specviz.ui.proofs import greedy_events
+
             asked = self._prompt(prompt, int(tokens))
             settings = Settings(gamma=int(gamma), max_new_tokens=int(tokens))
             number = explore_dtype if dtype == "auto" else dtype
             loaded = self._load(pair, target, draft, number, progress)
-            names = drafters.names(loaded)
-            progress(f"Decoding with {len(names)} drafters", None)
-            written = (len(names) + 1) * settings.max_new_tokens
-            for result in computed(loaded, greedy_there, settings, asked, names, tokens=written):
-                yield _greedy_event(result)
+            yield from greedy_events(loaded, asked, settings, progress)
 
         async for log in self._follow(Proving(events, self._turns), request):
             yield log
@@ -247,38 +251,3 @@ class Lossless:
         if not (target or "").strip():
             raise SettingsError("No target is chosen. Pick a pair on Explore.")
         return self._shelf.load(target.strip(), (draft or "").strip(), dtype, progress=progress)
-
-
-def _exact_events(name: str) -> Iterator[Event]:
-    for result in exact.prove(variants.find(name)):
-        yield {
-            "e": "exact",
-            "case": result.case,
-            "paths": result.paths,
-            "rounds": result.rounds,
-            "gap": result.gap,
-            "missing": result.missing,
-            "holds": result.holds,
-            "texts": [list(row) for row in result.texts],
-        }
-
-
-def _sampled_event(result: SampledResult, plan: Plan, dtype: str, variant: str) -> Event:
-    return {
-        "e": "sampled",
-        **asdict(result),
-        "holds": result.holds,
-        "planned": plan.n,
-        "tokens": plan.tokens,
-        "temperature": plan.settings.temperature,
-        "fails_below": FAILS_BELOW,
-        "dtype": dtype,
-        "variant": variant,
-    }
-
-
-def _greedy_event(result: GreedyResult) -> Event:
-    parting = None
-    if result.parting is not None:
-        parting = {**asdict(result.parting), "gap": result.parting.gap}
-    return {"e": "greedy", **asdict(result), "parting": parting, "holds": result.holds}

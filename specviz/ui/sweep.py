@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from specviz.prompts import PromptsError
 from specviz.records import SettingsError
 from specviz.rows import Setup
 from specviz.sweep import JournalError, Plan, PlanError, Sweep, cross, sources
-from specviz.ui.elements import ASSETS, QUIET, Choice, element, file_url
-from specviz.ui.loading import Shelf
+from specviz.ui.elements import ASSETS, QUIET, element, file_url
+from specviz.ui.loading import Loading, Shelf, until_weighed
 from specviz.ui.saved import SavedFiles
 from specviz.ui.sweeping import Opened, Sweeping, follow, view
 from specviz.ui.sweepinputs import Inputs, Wanted, grid_inputs, more_inputs, prompt_inputs
@@ -40,24 +41,19 @@ SEATS = 64
 
 
 class SweepTab:
-    """One page's Sweep tab. ``pairs`` are (choice, target, draft), as on Explore."""
+    """One page's Sweep tab. ``loading`` knows the pairs on offer, as on Explore."""
 
     def __init__(
         self,
         shelf: Shelf,
-        pairs: Sequence[tuple[Choice, str, str]],
+        loading: Loading,
         turns: Turns,
         host: Host = OWN_MACHINE,
     ) -> None:
         self._shelf, self._turns, self._host = shelf, turns, host
         self._sweeps: OneEach[Sweeping | Opened] = OneEach(lambda sweep: sweep.stop())
         self._files = SavedFiles()
-        self._drafts: dict[str, list[str]] = {}
-        self._titles: dict[str, str] = {}
-        for choice, target, draft in pairs:
-            if not choice.why:
-                self._drafts.setdefault(target, []).append(draft)
-                self._titles.setdefault(target, choice.title.partition(" with ")[0])
+        self._loading = loading
 
     # --- what it looks like ----------------------------------------------------------------
 
@@ -65,7 +61,7 @@ class SweepTab:
         """Put the tab into the block that is open."""
         with gr.Row(elem_id="sweep"):
             with gr.Column(scale=0, min_width=300, elem_id="sweep-controls"):
-                grid = grid_inputs(self._titles)
+                grid = grid_inputs(self._titles())
                 with gr.Row(elem_id="sweep-actions"):
                     self.run = gr.Button("Run sweep", variant="primary", elem_id="sweep-run")
                     self.stop = gr.Button("Stop", interactive=False, elem_id="sweep-stop")
@@ -108,6 +104,7 @@ class SweepTab:
             # In the queue, since an error can be shown from there alone.
             saved = button.click(save, None, self.saved, concurrency_limit=None, **QUIET)
             saved.success(None, None, None, js=DOWNLOAD_JS)
+        page.load(self.on_weighed, None, self.inputs.target, concurrency_limit=None, **QUIET)
         page.unload(self.on_unload)
 
     def on_run(self, request: gr.Request, *values: Any) -> dict[Any, Any]:
@@ -151,8 +148,24 @@ class SweepTab:
         """The target with each of its drafts, by the name of the draft."""
         return {
             draft: self._shelf.load(wanted.target, draft, dtype=wanted.dtype, progress=progress)
-            for draft in self._drafts[wanted.target]
+            for choice, target, draft in self._loading.rows
+            if target == wanted.target and not choice.why
         }
+
+    def _titles(self) -> dict[str, str]:
+        """What each target that can run is called, as far as is known which can."""
+        titles: dict[str, str] = {}
+        for choice, target, _ in self._loading.rows:
+            if not choice.why:
+                titles.setdefault(target, re.split(", | with ", choice.title)[0])
+        return titles
+
+    async def on_weighed(self) -> Any:
+        """Offer the targets that can run, once it is known which."""
+        await until_weighed(self._loading)
+        titles = self._titles()
+        choices = [(title, target) for target, title in titles.items()]
+        return gr.update(choices=choices, value=next(iter(titles), None))
 
     async def on_follow(self, request: gr.Request) -> AsyncIterator[Any]:
         """Stream the results as they come."""

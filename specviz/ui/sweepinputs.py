@@ -125,7 +125,7 @@ def _reading(given: dict[str, Any]) -> Reading:
 
 def grid_inputs(targets: Mapping[str, str]) -> dict[str, Component]:
     """What is compared; the components by field name. ``targets`` are titles by source."""
-    names = list(drafters.modules())
+    names = list(drafters.described())
     return {
         "target": gr.Dropdown(
             [(title, target) for target, title in targets.items()],

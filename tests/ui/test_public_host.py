@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -20,10 +21,11 @@ from playwright.sync_api import expect
 from tiny import TinyShelf
 from visit import PAIRS, Site, serve
 
-from specviz.host import Host, HostError
+from specviz.host import Host
 from specviz.ui import build
 from specviz.ui.elements import ASSETS, Choice
 from specviz.ui.live import on_offer
+from specviz.ui.loading import Loading
 from specviz.ui.theme import plotly_file
 
 ROOT = Path(__file__).parents[2]
@@ -130,9 +132,13 @@ def test_the_hosts_pairs_are_on_offer_in_its_order_and_no_others(visit, closed):
     assert ("second target", "second draft") in closed.shelf.asked
 
 
-def test_where_no_allowed_pair_can_run_the_start_says_why():
-    with pytest.raises(HostError, match="Huge pair: needs 160 GB of memory"):
-        on_offer(PAIRS, Host(pairs=("huge",)))
+def test_where_no_allowed_pair_can_run_the_page_says_why():
+    loading = Loading(TinyShelf(), on_offer(PAIRS, Host(pairs=("huge",))))
+    loading.begin()
+    while loading.state == "loading":
+        time.sleep(0.01)
+    assert loading.state == "failed"
+    assert "Huge pair: needs 160 GB of memory" in loading.text
 
 
 def test_programs_get_the_hosts_pairs_and_no_others(closed):

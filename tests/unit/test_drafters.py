@@ -49,7 +49,7 @@ def create(pair, settings, prompt_length, chance):
 """
     )
     monkeypatch.setattr(drafters, "__path__", [*drafters.__path__, str(tmp_path)])
-    drafters.modules.cache_clear()
+    drafters.described.cache_clear()
     try:
         assert drafters.names(pair(None))[-1] == "echo"
         assert drafters.best_gamma("echo", 7) == 2
@@ -58,7 +58,7 @@ def create(pair, settings, prompt_length, chance):
         assert run.rounds[0].drafted[0].source == "echo"
         assert new_ids(run) == new_ids(plain(settings))
     finally:
-        drafters.modules.cache_clear()
+        drafters.described.cache_clear()
         sys.modules.pop("specviz.drafters.echo", None)
 
 
