@@ -6,8 +6,8 @@ prompt_length, chance) -> Drafter``; a sixth, ``GAMMA``, is the draft length tha
 with it, where that does not depend on the pair. It is found by being there. Verification is the
 same for all, so a drafter can make a run slow but never wrong.
 
-What a module says of itself in capitals are plain values: they are read without importing it
-(``described``), since importing it takes torch.
+What a module says of itself in capitals are plain values, each on a line of its own: they are read
+without importing it (``described``), since importing it takes torch.
 """
 
 from __future__ import annotations

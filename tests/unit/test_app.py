@@ -56,5 +56,24 @@ def test_no_thread_is_started(found):
     assert found["threads"] == ["MainThread"]
 
 
-def test_torch_waits_until_the_page_is_built(found):
+BUILT = """
+import sys
+from specviz.host import Host
+from specviz.ui import build
+build(host=Host())
+print([name for name in ("torch", "transformers") if name in sys.modules])
+"""
+
+
+def test_torch_waits_until_the_page_is_up(found):
     assert found["heavy"] is False
+    built = subprocess.run(
+        [sys.executable, "-B", "-c", BUILT],
+        cwd=ROOT,
+        env=os.environ | {"GRADIO_ANALYTICS_ENABLED": "False"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert built.stdout.split("\n")[-2] == "[]"

@@ -32,7 +32,10 @@ def test_a_drafter_is_one_file_in_the_folder(tmp_path, monkeypatch):
 from specviz.drafters import Drafter
 from specviz.sampling import Guess
 
-NAME, SUMMARY, ORDER, GAMMA = "echo", "Says the last word again.", 99, 2
+NAME = "echo"
+SUMMARY = "Says the last word again."
+ORDER = 99
+GAMMA = 2
 
 
 class Echo(Drafter):
@@ -60,6 +63,14 @@ def create(pair, settings, prompt_length, chance):
     finally:
         drafters.described.cache_clear()
         sys.modules.pop("specviz.drafters.echo", None)
+
+
+def test_what_a_drafter_says_is_read_without_importing_it():
+    for name, module in drafters.modules().items():
+        said = drafters.described()[name]
+        assert (said.name, said.summary) == (module.NAME, module.SUMMARY)
+        assert said.order == module.ORDER
+        assert said.gamma == getattr(module, "GAMMA", None)
 
 
 def test_every_built_in_drafter_says_what_it_is_and_how_long_it_drafts():
