@@ -31,6 +31,7 @@ from specviz.rows import Setup
 from specviz.sweep import Plan, Sweep
 from specviz.trace import dump_trace, load_trace
 from specviz.ui import gpu
+from specviz.ui.engine import OwnShelf
 from specviz.ui.gpu import (
     CUT_OFF,
     Errand,
@@ -325,7 +326,7 @@ def test_the_cap_of_the_host_is_kept(spaces: ZeroGpu, models: tuple[str, str]) -
 def test_off_zerogpu_models_are_not_lent(own: Any) -> None:
     for environ in ({}, {"SPACE_ID": "a/b"}, {"SPACES_ZERO_GPU": "false"}):
         assert not on_zero_gpu(environ)
-        assert type(shelf_for(environ, 120)) is Shelf
+        assert type(shelf_for(environ, 120)) is OwnShelf
     assert type(begin(own, "draft model", PROMPT, SETTINGS)) is Race
 
 

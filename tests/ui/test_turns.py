@@ -280,6 +280,7 @@ def test_a_race_whose_page_is_back_is_not_ended_for_others():
     other = worker(turns, tokens=8)
     other.proceed()
     rest(other)
+    rest(one)
     assert one.cut_short == ""
     assert one.trace().run("speculative").finish_reason == "length"
 
