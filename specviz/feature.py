@@ -33,7 +33,8 @@ class FeatureModel:
 
     ``stack`` is the layer with the target's embedding [V, W] and its head cut to ``ids`` [Vd, W];
     ``fuse`` [W, 2W]; the norms [W]. ``parameters`` counts what the checkpoint holds. ``graphs`` are
-    its steps to be replayed as CUDA graphs, where they passed their check.
+    its steps to be replayed as CUDA graphs, where they passed their check, and ``graphs_note`` says
+    to the machine's record whether they did.
     """
 
     name: str
@@ -44,6 +45,7 @@ class FeatureModel:
     ids: tuple[int, ...]
     parameters: int
     graphs: Graphs | None = None
+    graphs_note: str = ""
 
     def state(self) -> FeatureState:
         """An empty cache for one run, the quickest kind there is."""

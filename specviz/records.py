@@ -22,6 +22,7 @@ LaneName = Literal["speculative", "baseline"]
 Schedule = Literal["constant", "adaptive"]
 LongPrompt = Literal["refuse", "cut"]
 GREEDY_BELOW = 1e-4
+CUDA_GRAPHS = "CUDA graphs"
 
 
 class SettingsError(ValueError):
@@ -225,7 +226,11 @@ class PairInfo:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the run was measured on."""
+    """What the run was measured on.
+
+    ``versions`` are those of the programs by name. On a GPU ``CUDA_GRAPHS`` is there too: "on"
+    where decode steps were replayed as graphs, else "off: " and why.
+    """
 
     device: str
     dtype: str

@@ -86,11 +86,20 @@ function describeRun(start) {
   if (!start) return "";
   const { temperature, seed } = start.settings;
   const heat = temperature ? "temperature " + temperature + ", seed " + seed : "greedy";
-  const machine = start.machine?.device ? start.machine.device + ", " + start.machine.dtype : "";
   const mode = start.mode === "replay" ? "recorded run" : "live run";
-  return [mode, start.pair.name, start.drafter + ", " + draftLength(start.settings), heat, machine]
+  const drafter = start.drafter + ", " + draftLength(start.settings);
+  return [mode, start.pair.name, drafter, heat, ...describeMachine(start.machine)]
     .filter(Boolean)
     .join("  \u00b7  ");
+}
+
+// Device and dtype, and on a GPU whether steps were replayed as CUDA graphs, or why not.
+function describeMachine(machine) {
+  const graphs = machine?.versions?.["CUDA graphs"];
+  return [
+    machine?.device && machine.device + ", " + machine.dtype,
+    graphs && "CUDA graphs: " + graphs,
+  ];
 }
 
 function draftLength({ gamma, schedule, confidence }) {

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
+from specviz.records import CUDA_GRAPHS
+
 Event = Mapping[str, Any]
 
 STYLES = {
@@ -210,6 +212,7 @@ def summary(start: Event, done: Event, finish_reason: str) -> str:
     threads = f", threads: {machine['threads']}" if machine["device"].startswith("CPU") else ""
     lines = [
         f"{drafter} on {pair['name']} ({machine['dtype']}, {machine['device']}{threads})",
+        *_graphs_line(machine),
         f"{figures['tokens']} tokens in {figures['target_calls']} target calls,"
         f" {_number(figures['tokens_per_target_call'])} tokens per target call;"
         f" ended by: {finish_reason}",
@@ -225,6 +228,12 @@ def summary(start: Event, done: Event, finish_reason: str) -> str:
     if done["same_as_baseline"] is not None:
         lines.append(_same_line(done))
     return "".join(f"{one_line(line)}\n" for line in lines)
+
+
+def _graphs_line(machine: Mapping[str, Any]) -> list[str]:
+    """Whether steps were replayed as CUDA graphs; nothing where the record does not say."""
+    graphs = machine["versions"].get(CUDA_GRAPHS)
+    return [f"{CUDA_GRAPHS}: {graphs}"] if graphs else []
 
 
 def _speedup_line(figures: Event) -> str:

@@ -32,7 +32,7 @@ from specviz.pairs.files import check_files, parameters, read_id_map
 from specviz.pairs.machine import PairError
 from specviz.pairs.memory import ran_out
 from specviz.pairs.placement import place
-from specviz.pairs.replay import feature_graphs, graphs_for
+from specviz.pairs.replay import NOT_LEAN, feature_graphs, graphs_for
 from specviz.weights import Progress, WeightsError, embedded_target, hub_folder
 from specviz.weights.hub import one_line, quiet_transformers
 
@@ -167,6 +167,8 @@ def _quickest(module: Any, context: int) -> dict[str, Any]:
     """The quicker forms of a module where it now stands, as fields of Loaded."""
     form = lean(module)
     graphs, note = graphs_for(form, context)
+    if form is None and any(weight.device.type == "cuda" for weight in module.parameters()):
+        note = NOT_LEAN
     return {"lean": form, "graphs": graphs, "graphs_note": note}
 
 

@@ -19,6 +19,7 @@ from specviz.pairs.models import (
     special_ids,
 )
 from specviz.pairs.placement import as_placed
+from specviz.pairs.replay import pair_note
 from specviz.records import Machine, PairInfo
 
 WARM_UP_GAMMA = 8
@@ -86,6 +87,11 @@ def pair_of(loaded: list[Loaded], name: str, machine: Machine) -> Pair:
     reduced = model is not None and model.ids is not None
     large = _language_model(target, vocabulary)
     small = _language_model(model, model.head if reduced else vocabulary) if model else None
+    feature = read_feature_draft(features, target) if features else None
+    graphs = {
+        "draft": model.graphs_note if model else "",
+        "feature draft": feature.graphs_note if feature else "",
+    }
     return Pair(
         info=PairInfo(
             name=name or (f"{target.name} + {draft.name}" if draft else target.name),
@@ -95,7 +101,10 @@ def pair_of(loaded: list[Loaded], name: str, machine: Machine) -> Pair:
             draft_parameters=draft.parameters if draft else 0,
         ),
         machine=as_placed(
-            machine, large.devices, small.devices if small else (), target.graphs_note
+            machine,
+            large.devices,
+            small.devices if small else (),
+            pair_note(target.graphs_note, graphs),
         ),
         tokenizer=target.tokenizer,
         target=large,
@@ -106,7 +115,7 @@ def pair_of(loaded: list[Loaded], name: str, machine: Machine) -> Pair:
         special_ids=special_ids(target.tokenizer),
         context=target.context,
         datastore=target.datastore,
-        feature=read_feature_draft(features, target) if features else None,
+        feature=feature,
     )
 
 

@@ -18,7 +18,7 @@ from specviz.pairs.machine import (
     gigabytes,
     memory_need,
 )
-from specviz.records import Machine
+from specviz.records import CUDA_GRAPHS, Machine
 
 DRAFT_DEVICE = "SPECVIZ_DRAFT_DEVICE"
 
@@ -99,7 +99,7 @@ def as_placed(
     if elsewhere:
         names += f"; draft on {' and '.join(map(device_name, elsewhere))}"
     moved = len(target) > 1 or elsewhere
-    noted = {"CUDA graphs": graphs} if graphs else {}
+    noted = {CUDA_GRAPHS: graphs} if graphs else {}
     return replace(
         machine,
         device=names if moved else machine.device,

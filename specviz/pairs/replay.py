@@ -7,6 +7,7 @@ fails, or capturing itself, the eager path is taken and the record of the machin
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
@@ -19,6 +20,7 @@ from specviz.weights.hub import one_line
 
 SWITCH = "SPECVIZ_CUDA_GRAPHS"
 ON = "on"
+NOT_LEAN = "off: only Llama models that stand whole on one GPU are replayed"
 COUNTS = (1, 1, 5, 2, 1, 9, 3, 1)
 """Tokens of each checked step. All but the first token of a step are rolled back after it."""
 PROMPT = 24
@@ -39,18 +41,35 @@ def graphs_for(
         graphs = Graphs(form, context, capture or CudaCapture(form.device))
         fault = language_fault(form, graphs, context)
     except RuntimeError as error:
-        return None, f"off: they cannot be captured here ({one_line(error)})"
-    return (None, f"off: {fault}") if fault else (graphs, ON)
+        return None, _not_captured(error)
+    return (None, _failed(fault)) if fault else (graphs, ON)
 
 
 def feature_graphs(model: FeatureModel, context: int, capture: Capture) -> FeatureModel:
-    """``model`` with its graphs, where they pass their check."""
+    """``model`` with its graphs, where they pass their check, and with the note for the record."""
     try:
         graphs = model.replayed(context, capture)
         fault = feature_fault(model, graphs, context)
-    except RuntimeError:
-        return model
-    return model if fault else replace(model, graphs=graphs)
+    except RuntimeError as error:
+        return replace(model, graphs_note=_not_captured(error))
+    if fault:
+        return replace(model, graphs_note=_failed(fault))
+    return replace(model, graphs=graphs, graphs_note=ON)
+
+
+def pair_note(target: str, drafts: Mapping[str, str]) -> str:
+    """What the record says of a pair: its target's note, and those of its drafts, by what they
+    are called, that differ from it."""
+    apart = [f"{name} {note}" for name, note in drafts.items() if note not in ("", target)]
+    return "; ".join(filter(None, [target, *apart]))
+
+
+def _failed(fault: str) -> str:
+    return f"off: the self-check failed ({fault})"
+
+
+def _not_captured(error: RuntimeError) -> str:
+    return f"off: they cannot be captured here ({one_line(error)})"
 
 
 @torch.inference_mode()

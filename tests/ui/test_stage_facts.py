@@ -89,6 +89,25 @@ def test_a_stopped_run_is_kept_and_says_so(open_stage: Open) -> None:
     expect(stage.page.get_by_text(said)).to_be_visible()
 
 
+@pytest.mark.parametrize(
+    ("versions", "said"),
+    [
+        ({}, None),
+        ({"CUDA graphs": "on"}, "CUDA graphs: on"),
+        ({"CUDA graphs": "off: <b>so</b>"}, "CUDA graphs: off: <b>so</b>"),
+    ],
+)
+def test_whether_steps_were_replayed_is_said_where_the_record_tells(
+    open_stage: Open, versions: dict[str, str], said: str | None
+) -> None:
+    stage = open_stage()
+    events = events_of("greedy")[:20]
+    events[0]["machine"] = {"device": "a GPU", "dtype": "bfloat16", "versions": versions}
+    stage.feed(events)
+    facts = stage.text(".sv-meta").split("  ·  ")
+    assert facts[facts.index("a GPU, bfloat16") + 1 :] == ([said] if said else [])
+
+
 PARTED = {"index": 40, "text": " a", "baseline_text": " b", "gap": 0.02, "baseline_gap": -0.01}
 
 

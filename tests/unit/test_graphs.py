@@ -215,7 +215,9 @@ def test_the_check_passes_where_replayed_steps_are_right():
     graphs, note = replay.graphs_for(target().lean, 256, Recorded())
     assert graphs is not None
     assert note == "on"
-    assert replay.feature_graphs(feature(), 256, Recorded()).graphs is not None
+    drafts = replay.feature_graphs(feature(), 256, Recorded())
+    assert drafts.graphs is not None
+    assert drafts.graphs_note == "on"
 
 
 @pytest.mark.parametrize("context", [9, 17, 40])
@@ -264,7 +266,23 @@ def test_a_failed_check_leaves_the_eager_path_and_says_why(capture, words):
     assert graphs is None
     assert note.startswith("off: ")
     assert words in note
-    assert replay.feature_graphs(feature(), 256, capture).graphs is None
+    drafts = replay.feature_graphs(feature(), 256, capture)
+    assert drafts.graphs is None
+    assert drafts.graphs_note.startswith("off: ")
+
+
+@pytest.mark.parametrize(
+    ("target_note", "drafts", "said"),
+    [
+        ("", {"draft": "", "feature draft": ""}, ""),
+        ("on", {"draft": "on", "feature draft": "on"}, "on"),
+        ("on", {"draft": ""}, "on"),
+        ("on", {"draft": "on", "feature draft": "off: so"}, "on; feature draft off: so"),
+        ("off: so", {"draft": "on", "feature draft": ""}, "off: so; draft on"),
+    ],
+)
+def test_the_record_tells_of_a_draft_that_is_not_as_its_target(target_note, drafts, said):
+    assert replay.pair_note(target_note, drafts) == said
 
 
 def test_a_step_that_forgets_to_mask_is_caught(monkeypatch):

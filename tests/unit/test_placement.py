@@ -7,6 +7,7 @@ over this machine's CPU and disk for real.
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import checkpoints
 import pytest
@@ -110,6 +111,17 @@ def test_the_record_names_every_device_and_the_graphs(gpus):
     assert as_placed(one, [GPUS[0]], [], "").versions == {"torch": "2"}
     assert as_placed(one, [GPUS[0]], [GPUS[1]], "").device == "GPU 0; draft on GPU 1"
     assert as_placed(one, GPUS, [], "").device == "GPU 1 and GPU 0"
+
+
+def test_a_model_on_a_gpu_that_has_no_lean_form_says_why_no_steps_are_replayed():
+    def noted(*devices):
+        weights = [SimpleNamespace(device=device) for device in devices]
+        module = SimpleNamespace(parameters=lambda: weights, config=SimpleNamespace(hidden_act=""))
+        module.config.model_type = "other"
+        return models._quickest(module, 256)["graphs_note"]
+
+    assert noted(CPU) == ""
+    assert noted(GPUS[0], CPU) == "off: only Llama models that stand whole on one GPU are replayed"
 
 
 def test_the_estimate_is_told_before_loading_begins(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from small_trace import token, trace
 
 from specviz.cli import terminal as cli_terminal
 from specviz.cli.terminal import ProgressPrinter, TextPrinter, printable, summary
-from specviz.records import PairInfo, Round
+from specviz.records import Machine, PairInfo, Round
 
 
 class Terminal(io.StringIO):
@@ -72,6 +72,24 @@ def test_hostile_names_in_a_trace_reach_the_terminal_as_text():
     text = summary(start_event(hostile, "replay", False), done_event(hostile), "length")
     assert "\x1b" not in text
     assert "\x07" not in text
+
+
+@pytest.mark.parametrize(
+    "versions, said",
+    [
+        ({}, ""),
+        ({"CUDA graphs": "on"}, "CUDA graphs: on\n"),
+        ({"CUDA graphs": "off: no\x1b room"}, "CUDA graphs: off: no\\x1b room\n"),
+    ],
+)
+def test_whether_steps_were_replayed_is_told_where_the_record_says_so(versions, said):
+    from dataclasses import replace
+
+    from specviz.race import done_event, start_event
+
+    one = replace(trace(), machine=Machine("a GPU", "bfloat16", 1, versions))
+    lines = summary(start_event(one, "replay", False), done_event(one), "length").splitlines(True)
+    assert "".join(line for line in lines if "graphs" in line) == said
 
 
 def test_summary_says_plainly_when_it_was_slower():
