@@ -14,7 +14,7 @@ from specviz.host import OWN_MACHINE, Host
 from specviz.ui.elements import ASSETS, Choice
 from specviz.ui.loading import Shelf
 from specviz.ui.routes import fetch_nothing
-from specviz.ui.theme import launch_options, serve_assets
+from specviz.ui.theme import launch_options
 
 __all__ = ["build", "launch_options"]
 
@@ -35,7 +35,6 @@ def build(
     ``shelf`` gives loaded models and ``pairs`` what may be chosen, as (choice, target, draft);
     both default to specviz's own. ``first`` is the trace on the stage at first paint.
     """
-    serve_assets()
     fetch_nothing()
     if host.gallery:
         from specviz.ui.recorded import recorded_page

@@ -6,7 +6,6 @@ Each is a ``gr.HTML`` with a static template. Text reaches the page through ``wa
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -158,10 +157,3 @@ def status(text: str, kind: str = "info", reasons: Mapping[str, str] | None = No
     id, why buttons cannot be used; None leaves what was said."""
     why = None if reasons is None else dict(reasons)
     return json.dumps({"text": text, "kind": kind, "reasons": why})
-
-
-def file_url(path: Path) -> str:
-    """Where Gradio serves a static file, relative to the page so that any root path works."""
-    from urllib.parse import quote
-
-    return html.escape(f"gradio_api/file={quote(path.resolve().as_posix())}")

@@ -15,12 +15,12 @@ from specviz.prompts import PromptsError
 from specviz.records import SettingsError
 from specviz.rows import Setup
 from specviz.sweep import JournalError, Plan, PlanError, Sweep, cross, sources
-from specviz.ui.elements import ASSETS, QUIET, element, file_url
+from specviz.ui.elements import ASSETS, QUIET, element
 from specviz.ui.loading import Loading, Shelf, until_weighed
 from specviz.ui.saved import SavedFiles
+from specviz.ui.serving import PLOTLY, address
 from specviz.ui.sweeping import Opened, Sweeping, follow, view
 from specviz.ui.sweepinputs import Inputs, Wanted, grid_inputs, more_inputs, prompt_inputs
-from specviz.ui.theme import plotly_file
 from specviz.ui.turns import Turns
 from specviz.ui.visitors import OneEach
 from specviz.ui.worker import Progress
@@ -81,7 +81,7 @@ class SweepTab:
                     SWEEP_JS,
                     "sweep-results",
                     definitions=DEFINITIONS,
-                    plotly=file_url(plotly_file()),
+                    plotly=address(PLOTLY),
                 )
 
     # --- what happens ----------------------------------------------------------------------

@@ -1,15 +1,14 @@
-"""How the page is dressed: theme, head, and the files it may load. All of them are local."""
+"""How the page is dressed and launched: its theme, its head, and what Gradio is told."""
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from specviz.ui.elements import ASSETS, file_url
+from specviz.ui.elements import ASSETS
 from specviz.ui.routes import doorkeeper
+from specviz.ui.serving import SCRIPT, STYLE, address, serving
 
 MAX_UPLOAD = "32mb"
 SANS = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Noto Sans", "sans-serif")
@@ -123,22 +122,12 @@ def masthead() -> None:
         )
 
 
-def plotly_file() -> Path:
-    """plotly's own script, from the installed package. Importing plotly is not needed."""
-    found = importlib.util.find_spec("plotly")
-    if found is None or not found.submodule_search_locations:
-        raise RuntimeError("plotly is not installed: pip install -r requirements.txt")
-    return Path(found.submodule_search_locations[0], "package_data", "plotly.min.js")
-
-
 def head() -> str:
-    """Styles and scripts. The tabs that draw with plotly load ``plotly_file`` for themselves."""
-    scripts = file_url(ASSETS / "js" / "main.js")
-    sheets = "".join(
-        f'<link rel="stylesheet" href="{file_url(ASSETS / "css" / name)}">\n'
-        for name in ("palette.css", "specviz.css", "page.css", "analysis.css", "tabs.css")
+    """Styles and scripts. The tabs that draw with plotly load it for themselves."""
+    return (
+        f'<link rel="stylesheet" href="{address(STYLE)}">\n'
+        f'<script type="module" src="{address(SCRIPT)}"></script>\n'
     )
-    return f'{sheets}<script type="module" src="{scripts}"></script>\n'
 
 
 def launch_options() -> dict[str, Any]:
@@ -153,11 +142,6 @@ def launch_options() -> dict[str, Any]:
         "ssr_mode": False,
         "max_file_size": MAX_UPLOAD,
         "enable_monitoring": False,
-        "app_kwargs": {"middleware": [doorkeeper()]},
+        "app_kwargs": {"middleware": [doorkeeper(), serving()]},
         "show_error": True,
     }
-
-
-def serve_assets() -> None:
-    """Let Gradio serve scripts and styles: these folders and one file, nothing else."""
-    gr.set_static_paths([ASSETS / "js", ASSETS / "css", plotly_file()])

@@ -6,8 +6,8 @@ import json
 
 import gradio as gr
 
-from specviz.ui.elements import ASSETS, element, file_url
-from specviz.ui.theme import plotly_file
+from specviz.ui.elements import ASSETS, element
+from specviz.ui.serving import PLOTLY, address
 
 THEORY_JS = """
 const mount = () => {
@@ -31,5 +31,5 @@ def draw(point: str) -> gr.HTML:
         THEORY_JS,
         "theory",
         published=json.loads((ASSETS / "published.json").read_text(encoding="utf-8")),
-        plotly=file_url(plotly_file()),
+        plotly=address(PLOTLY),
     )

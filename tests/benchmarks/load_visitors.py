@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-ASSET = re.compile(r"gradio_api/file=[^\s\"'\\<]+\.(?:css|js)")
+ASSET = re.compile(r"(?:specviz-files/\w+|(?<=[\"/])assets)/[\w.-]+\.(?:css|js)")
 FOLLOW_SECONDS = 0.5
 TIMEOUT_SECONDS = 900.0
 

@@ -10,15 +10,17 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 import torch
 from playwright.sync_api import expect
 
+from specviz.export.bundle import bundle_script
 from specviz.lossless.cases import cases
 from specviz.lossless.enumeration import law_of
 from specviz.lossless.variants import RIGHT, WRONG
 from specviz.sampling import Guess
-from specviz.ui.elements import ASSETS, file_url
+from specviz.ui.elements import ASSETS
 
 TOKENS = ["sea", "fog", "lamp", "gull", "rock"]
-LAWS = """async ([url, cases]) => {
-  const { firstTokenLaw, VARIANT_NAMES } = await import(url);
+LAWS = """(cases) => {
+  %s
+  const { firstTokenLaw, VARIANT_NAMES } = module_losslesslaw;
   return [VARIANT_NAMES, cases.map(([name, p, q]) => firstTokenLaw(name, p, q).written)];
 }"""
 
@@ -60,9 +62,9 @@ def test_the_browser_computes_the_same_laws_as_the_program(tab):
         for variant in variants
         for _ in range(4)
     ]
-    url = "/" + file_url(ASSETS / "js" / "losslesslaw.js")
     asked = [[variant.name, p, q] for variant, p, q in cases]
-    names, found = tab.page.evaluate(LAWS, [url, asked])
+    laws = LAWS % bundle_script(ASSETS / "js" / "losslesslaw.js")
+    names, found = tab.page.evaluate(laws, asked)
     assert names == [variant.name for variant in variants]
     for (variant, p, q), written in zip(cases, found, strict=True):
         assert written == pytest.approx(first_token_law(variant, p, q), abs=1e-12), variant.name

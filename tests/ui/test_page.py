@@ -426,16 +426,6 @@ def test_the_named_endpoints_work_and_the_page_events_are_hidden(site: Site):
         client.predict("{}", api_name="/load_trace")
 
 
-def test_only_assets_are_served(site: Site):
-    import httpx
-
-    root = Path(__file__).parents[2]
-    served = httpx.get(f"{site.url}gradio_api/file={root}/assets/js/main.js")
-    assert served.status_code == 200
-    for path in ("app.py", "assets/prompts.json", "specviz/records.py", "README.md"):
-        assert httpx.get(f"{site.url}gradio_api/file={root}/{path}").status_code == 403
-
-
 # --- the embedded pair, for real -----------------------------------------------------------
 
 

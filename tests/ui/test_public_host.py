@@ -26,7 +26,7 @@ from specviz.ui import build
 from specviz.ui.elements import ASSETS, Choice
 from specviz.ui.live import on_offer
 from specviz.ui.loading import Loading
-from specviz.ui.theme import plotly_file
+from specviz.ui.serving import SCRIPT, address, plotly_file
 
 ROOT = Path(__file__).parents[2]
 SECOND = (Choice("second", "Second pair"), "second target", "second draft")
@@ -254,6 +254,7 @@ def nasty() -> list[str]:
         f"{ASSETS}/js/../traces/../../README.md",
         f"{ASSETS}/js",
         f"{ASSETS}/js/",
+        f"{ASSETS}/js/main.js",
         f"{ASSETS}/js/none.js",
         f"{ASSETS}/js/main.js/../../prompts.json",
         f"{ASSETS}/js/main.js\0.json",
@@ -277,6 +278,8 @@ def nasty() -> list[str]:
         *(f"/file={path}" for path in (PASSWORDS, "app.py")),
         *(f"/static/{path}" for path in climbing),
         *(f"/assets/{path}" for path in climbing),
+        *(f"/{address(SCRIPT)}/{path}" for path in climbing),
+        *(f"/specviz-files/{path}" for path in ("main.js", "0/specviz.js", *climbing)),
         *(f"/svelte/{path}" for path in climbing),
         f"/gradio_api/custom_component/x/client/component/{quote('../../app.py', safe='')}",
         "/app.py",
@@ -293,22 +296,13 @@ def nasty() -> list[str]:
 
 def test_no_path_reads_anything_but_assets(closed, tmp_path):
     wire = Wire(closed)
-    assert wire.ask("GET", f"/gradio_api/file={ASSETS}/js/main.js")[0] == 200
+    assert wire.ask("GET", "/" + address(SCRIPT))[0] == 200
     cached = tmp_path / "model.safetensors"
     cached.write_bytes(b"weights")
     for path in [*nasty(), f"/gradio_api/file={cached}"]:
         status, body = wire.ask("GET", path)
         assert status in (403, 404, 405), path
         assert b"root:" not in body, path
-
-
-def test_what_is_served_are_assets_and_nothing_else():
-    import gradio.data_classes
-
-    served = [Path(path) for path in gradio.data_classes._StaticFiles.all_paths]
-    files = [f for one in served for f in (one.rglob("*") if one.is_dir() else [one])]
-    assert plotly_file() in files
-    assert all(f.suffix in (".js", ".css", ".svg") and not f.is_symlink() for f in files)
 
 
 @contextmanager
