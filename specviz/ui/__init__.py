@@ -12,6 +12,7 @@ import gradio as gr
 
 from specviz.host import OWN_MACHINE, Host
 from specviz.ui.elements import ASSETS, Choice
+from specviz.ui.forgetting import forget_the_gone
 from specviz.ui.loading import Shelf
 from specviz.ui.routes import fetch_nothing
 from specviz.ui.theme import launch_options
@@ -39,11 +40,15 @@ def build(
     if host.gallery:
         from specviz.ui.recorded import recorded_page
 
-        return recorded_page(first)
+        page = recorded_page(first)
+        forget_the_gone(page)
+        return page
     from specviz.ui.live import live_page, own_models, weighed
 
     weigh = list if pairs else weighed
     if shelf is None or pairs is None:
         own_shelf, own_pairs, gamma = own_models(host)
         shelf, pairs = shelf or own_shelf, pairs or own_pairs
-    return live_page(shelf, pairs, weigh, first, gamma, host)
+    page = live_page(shelf, pairs, weigh, first, gamma, host)
+    forget_the_gone(page)
+    return page

@@ -7,6 +7,7 @@ from typing import Any
 import gradio as gr
 
 from specviz.ui.elements import ASSETS
+from specviz.ui.forgetting import MOST_SESSIONS
 from specviz.ui.routes import doorkeeper
 from specviz.ui.serving import SCRIPT, STYLE, address, serving
 
@@ -142,6 +143,7 @@ def launch_options() -> dict[str, Any]:
         "ssr_mode": False,
         "max_file_size": MAX_UPLOAD,
         "enable_monitoring": False,
+        "state_session_capacity": MOST_SESSIONS,
         "app_kwargs": {"middleware": [doorkeeper(), serving()]},
         "show_error": True,
     }
