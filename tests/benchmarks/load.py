@@ -48,7 +48,7 @@ GOAL_SECONDS = 0.3
 GROWTH_BYTES = 64_000_000
 SHORT_TOKENS = 16
 READY_SECONDS = 900.0
-NEED_NO_MODEL = ("page", "asset", "open trace")
+NEED_NO_MODEL = ("page", "asset", "load", "open trace")
 SUBJECTS = (
     "a harbour",
     "a violin",

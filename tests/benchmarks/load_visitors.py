@@ -65,6 +65,9 @@ class Visitor:
         self._values = {one["id"]: one["props"].get("value") for one in config["components"]}
         self._ids = {one["props"].get("elem_id"): one["id"] for one in config["components"]}
         self._events = config["dependencies"]
+        for event in self._events:
+            if any(kind == "load" for _, kind in event["targets"]):
+                self._send(event, "load", {})
 
     def press(
         self, elem_id: str, event: str, action: str, values: dict[str, Any]
@@ -73,13 +76,17 @@ class Visitor:
         are not as at first, by element."""
         wanted = [self._ids[elem_id], event]
         found = next(one for one in self._events if wanted in one["targets"])
-        given = {self._ids[name]: value for name, value in values.items()}
-        data = [given.get(id_, self._values.get(id_)) for id_ in found["inputs"]]
-        body = {"fn_index": found["id"], "data": data, "session_hash": self._session}
-        answer = self.timed.post(self._client, action, "gradio_api/run/predict", body).json()
+        answer = self._send(found, action, {self._ids[name]: one for name, one in values.items()})
         names = {id_: name for name, id_ in self._ids.items()}
         outputs = (names.get(id_) for id_ in found["outputs"])
-        return {name: value for name, value in zip(outputs, answer["data"], strict=True) if name}
+        return {name: value for name, value in zip(outputs, answer, strict=True) if name}
+
+    def _send(self, event: dict[str, Any], action: str, given: dict[int, Any]) -> list[Any]:
+        """Have an event's work done, on values by component; what it returns."""
+        data = [given.get(id_, self._values.get(id_)) for id_ in event["inputs"]]
+        body = {"fn_index": event["id"], "data": data, "session_hash": self._session}
+        answer = self.timed.post(self._client, action, "gradio_api/run/predict", body).json()
+        return list(answer["data"])
 
     def news(self, ticket: str, since: int) -> dict[str, Any]:
         """What is new of a run."""
