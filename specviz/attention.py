@@ -19,6 +19,13 @@ Look: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
 LENGTH_STEP = 16
 
 
+def leave_out_cudnn() -> None:
+    """Never take cuDNN's attention, in the whole process. torch prefers it on Hopper and newer, and
+    it makes a plan, of some 30 ms, for each number of cached tokens: every decode step has a new
+    one."""
+    torch.backends.cuda.enable_cudnn_sdp(False)
+
+
 def look_back(start: int, end: int, groups: int, like: Tensor) -> Look:
     """The look of tokens ``start`` .. ``end`` - 1 of a text whose states are all there.
 

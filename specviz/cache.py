@@ -54,9 +54,11 @@ class LanguageModel:
 
     @property
     def devices(self) -> tuple[torch.device, ...]:
-        """Every device that computes for this model: a clock has to wait for all of them."""
+        """Every device that holds or computes a part of this model: a clock has to wait for all of
+        them. What accelerate brings to a GPU only when it is needed is held by the CPU."""
         found = {weight.device for weight in self.module.parameters()}
-        return tuple({self.device, *(one for one in found if one.type != "meta")})
+        waiting = torch.device("cpu")
+        return tuple({self.device, *(waiting if one.type == "meta" else one for one in found)})
 
 
 class _State(Protocol):

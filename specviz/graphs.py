@@ -14,9 +14,11 @@ needs CUDA; everything else is plain torch and is tested on the CPU.
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Protocol, TypeAlias
 
 import torch
@@ -30,7 +32,8 @@ REACHES = (256, 512, 1024, 2048, 4096)
 """How many cached tokens a captured step looks at: the first that holds the text. Behind the last
 one steps run eagerly."""
 MOST_STEPS = 96
-"""Captured steps kept for one KV cache; the oldest make room."""
+"""Captured steps kept for one KV cache. Those of the run at hand stay, the first of them where that
+is too many; the oldest others make room."""
 IDLE_CACHES = 4
 """Caches kept for the next runs, with what was captured on them: a race needs two."""
 WARM_UPS = 2
@@ -40,38 +43,53 @@ Work: TypeAlias = Callable[[], tuple[Tensor, ...]]
 
 class Capture(Protocol):
     """Makes of some work what repeats it. The work reads and writes tensors that stay where they
-    are; the results of a repetition stand in the tensors that the last call returned."""
+    are; the results of a repetition are the caller's own."""
 
     def __call__(self, work: Work) -> Work:
         """What repeats ``work``. Runs it, also more than once."""
 
 
+@cache
+def capture_stream(device: torch.device) -> torch.cuda.Stream:
+    """The stream of a GPU that work is warmed up and captured on. There is one for all models, as
+    the libraries keep memory for every stream they have seen."""
+    return torch.cuda.Stream(device)
+
+
 class CudaCapture:
-    """Capture by CUDA graphs. All of a model's graphs share one memory pool: they never run at
-    the same time, and results are copied before the next replay."""
+    """Capture by CUDA graphs. All of a model's graphs share one memory pool, so that what one of
+    them computes may stand where another one's results do: each hands out copies."""
+
+    # CUDA takes one capture at a time; and no other thread's replay may come before the copies.
+    _one = threading.Lock()
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._pool = torch.cuda.graph_pool_handle()
+        self._stream = capture_stream(device)
 
     def __call__(self, work: Work) -> Work:
-        """See ``Capture``. The work first runs on a side stream, as libraries allocate and choose
-        kernels on their first calls, which cannot be captured."""
-        with torch.cuda.device(self._device):
-            side = torch.cuda.Stream()
-            side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
+        """See ``Capture``. The work first runs uncaptured, as libraries allocate and choose kernels
+        on their first calls, which cannot be captured. Raises RuntimeError where it cannot be."""
+        with self._one, torch.cuda.device(self._device):
+            before = torch.cuda.current_stream()
+            self._stream.wait_stream(before)
+            graph = torch.cuda.CUDAGraph()
+            # The outer ``stream`` brings the thread's own back where the capture fails.
+            with torch.cuda.stream(self._stream):
                 for _ in range(WARM_UPS):
                     work()
-            torch.cuda.current_stream().wait_stream(side)
-            graph = torch.cuda.CUDAGraph()
-            # Another thread may be loading a model: only this one's calls belong to the graph.
-            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
-                results = work()
+                # Another thread may be loading a model: only this one's calls belong to the graph.
+                with torch.cuda.graph(
+                    graph, self._pool, self._stream, capture_error_mode="thread_local"
+                ):
+                    results = work()
+            before.wait_stream(self._stream)
 
         def replay() -> tuple[Tensor, ...]:
-            graph.replay()
-            return results
+            with self._one:
+                graph.replay()
+                return tuple(result.clone() for result in results)
 
         return replay
 
@@ -148,7 +166,7 @@ class Step:
     def __call__(self, length: int, ids: Sequence[int]) -> tuple[Tensor, ...]:
         """Append ``ids`` behind the first ``length`` tokens. The results are the caller's own."""
         self.numbers.copy_(torch.tensor([length, *ids]))
-        return tuple(result.clone() for result in self._replay())
+        return self._replay()
 
 
 class LanguageStep(Step):
@@ -220,18 +238,23 @@ class GraphedState(LeanState):
         tokens. Takes a moment the first time; call it before any clock starts. Capturing runs the
         steps and overwrites what is cached: raises ValueError where anything is."""
         cache = self._fixed
-        if cache is None:
+        if cache is None or start > cache.capacity:
             return
         if self.length:
             raise ValueError("steps are captured before the first append")
         reaches = {cache.reach(min(length, cache.capacity)) for length in (start + 1, end)}
         low, high = min(filter(None, reaches)), max(filter(None, reaches))
-        for reach in (reach for reach in (*REACHES, cache.capacity) if low <= reach <= high):
-            for count in range(1, min(longest, reach) + 1):
-                if (count, reach) not in cache.steps:
-                    make = self._graphs.make_step
-                    cache.steps[count, reach] = make(cache, count, reach, self._graphs.capture)
-                cache.steps.move_to_end((count, reach))
+        steps = [
+            (count, reach)
+            for reach in (*REACHES, cache.capacity)
+            if low <= reach <= high
+            for count in range(1, min(longest, reach) + 1)
+        ]
+        for count, reach in steps[:MOST_STEPS]:
+            if (count, reach) not in cache.steps:
+                make = self._graphs.make_step
+                cache.steps[count, reach] = make(cache, count, reach, self._graphs.capture)
+            cache.steps.move_to_end((count, reach))
         while len(cache.steps) > MOST_STEPS:
             cache.steps.popitem(last=False)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Protocol
 
 import torch
@@ -34,5 +33,7 @@ class DeviceClock:
 def _wait_for(device: torch.device) -> Callable[[], object] | None:
     """What waits for a device; None for the CPU, which is done when a call returns."""
     if device.type == "cuda":
-        return partial(torch.cuda.synchronize, device)
+        # What this thread queues goes to one stream. Waiting for the whole device instead would
+        # break a CUDA graph that another thread is capturing.
+        return lambda: torch.cuda.current_stream(device).synchronize()
     return torch.mps.synchronize if device.type == "mps" else None

@@ -49,7 +49,7 @@ def choose_dtype(device: torch.device, wanted: str = "auto") -> torch.dtype:
 
 def _native_bfloat16(device: torch.device) -> bool:
     if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
+        return torch.cuda.get_device_properties(device).major >= 8  # from Ampere on
     if device.type != "cpu":
         return False
     ask = getattr(torch.cpu, "get_capabilities", None)
@@ -91,18 +91,23 @@ def _container_memory(root: Path = Path("/sys/fs/cgroup")) -> int:
 
 def describe(device: torch.device, dtype: torch.dtype) -> Machine:
     """The machine as it stands in a trace."""
-    gpus = torch.cuda.device_count() if device.type == "cuda" else 1
     return Machine(
-        device=device_name(device) + ("" if gpus == 1 else f" (one of {gpus})"),
+        device=device_among(device),
         dtype=str(dtype).removeprefix("torch."),
         threads=torch.get_num_threads(),
         versions={
             "specviz": __version__,
             "python": platform.python_version(),
-            "torch": version("torch"),
+            "torch": torch.__version__,
             "transformers": version("transformers"),
         },
     )
+
+
+def device_among(device: torch.device) -> str:
+    """What people call a device, and how many of its kind there are where it is not alone."""
+    gpus = torch.cuda.device_count() if device.type == "cuda" else 1
+    return device_name(device) + ("" if gpus == 1 else f" (one of {gpus})")
 
 
 def device_name(device: torch.device) -> str:

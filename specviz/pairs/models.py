@@ -16,6 +16,7 @@ import torch
 from safetensors import SafetensorError
 
 from specviz import feature
+from specviz.attention import leave_out_cudnn
 from specviz.catalogue import (
     DRAFTS,
     EMBEDDED,
@@ -165,6 +166,7 @@ def _loaded(name: str, source: str, module: Any, tokenizer: Any, id_map: Path | 
 
 def _quickest(module: Any, context: int) -> dict[str, Any]:
     """The quicker forms of a module where it now stands, as fields of Loaded."""
+    leave_out_cudnn()
     form = lean(module)
     graphs, note = graphs_for(form, context)
     if form is None and any(weight.device.type == "cuda" for weight in module.parameters()):

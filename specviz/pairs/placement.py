@@ -12,6 +12,7 @@ import torch
 from specviz.pairs.machine import (
     PairError,
     choose_dtype,
+    device_among,
     device_name,
     free_memory,
     free_memory_everywhere,
@@ -92,16 +93,14 @@ def draft_dtype(device: torch.device, wanted: str) -> torch.dtype:
 def as_placed(
     machine: Machine, target: Sequence[torch.device], draft: Sequence[torch.device], graphs: str
 ) -> Machine:
-    """The machine's record with every device that computes, and whether steps are replayed as
-    CUDA graphs ("on", or why not; empty where that does not arise)."""
-    names = " and ".join(dict.fromkeys(map(device_name, sorted(target, key=str, reverse=True))))
+    """The machine's record with the devices that the models really stand on, and whether steps are
+    replayed as CUDA graphs ("on", or why not; empty where that does not arise)."""
     elsewhere = [device for device in draft if device not in target]
+    if len(target) == 1 and not elsewhere:
+        names = device_among(target[0])
+    else:
+        names = " and ".join(dict.fromkeys(map(device_name, sorted(target, key=str, reverse=True))))
     if elsewhere:
         names += f"; draft on {' and '.join(map(device_name, elsewhere))}"
-    moved = len(target) > 1 or elsewhere
     noted = {CUDA_GRAPHS: graphs} if graphs else {}
-    return replace(
-        machine,
-        device=names if moved else machine.device,
-        versions={**machine.versions, **noted},
-    )
+    return replace(machine, device=names, versions={**machine.versions, **noted})

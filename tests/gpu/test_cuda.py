@@ -1,18 +1,23 @@
-"""On a GPU: the lean pass, captured steps, the clock, and a draft on another device."""
+"""On a GPU: the lean pass, captured steps, the clock, and a draft on another device.
+
+What loading puts where is in test_devices.py.
+"""
 
 from __future__ import annotations
 
+import gc
+import threading
 import time
-from dataclasses import replace
 
 import pytest
 import torch
 from cudakit import captured, ids, model
-from kit import new_ids, noisy, plain, speculate, target
+from kit import llama, new_ids, noisy, plain, speculate, target, wrap
 
 from specviz.cache import CachedModel
-from specviz.graphs import REACHES
+from specviz.graphs import REACHES, CudaCapture
 from specviz.llama import LeanState
+from specviz.pairs.replay import graphs_for
 from specviz.records import Settings
 from specviz.timing import DeviceClock
 
@@ -47,11 +52,69 @@ def test_captured_runs_equal_eager_ones(temperature):
 
 
 def test_a_captured_run_goes_on_past_a_reach():
-    settings = Settings(max_new_tokens=30, gamma=4)
-    prompt = ids(REACHES[0] - 40)
-    one, other = (replace(m, context=512) for m in (captured(), model()))
+    prompt = ids(REACHES[0] - 20)
+    one, other = captured(context=1024), model(context=1024)
+    cached, eager = CachedModel(one), CachedModel(other)
+    with torch.inference_mode():
+        cached.prepare(len(prompt), len(prompt) + 60, 5)
+        cached.append(prompt)
+        eager.append(prompt)
+        for _ in range(10):
+            step = cached._state.captured(5)
+            assert step is not None
+            assert step.reach == REACHES[cached.length + 5 > REACHES[0]]
+            found, expected = (state.append(ids(5), keep=5) for state in (cached, eager))
+            torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_text_that_outgrows_its_captured_steps_goes_on_eagerly():
+    settings, prompt = Settings(max_new_tokens=30, gamma=4), ids(REACHES[-1] - 15)
+    one, other = captured(context=8192), model(context=8192)
     eager = new_ids(plain(settings, prompt=prompt, target=other), prompt)
     assert new_ids(plain(settings, prompt=prompt, target=one), prompt) == eager
+
+
+def test_another_thread_runs_and_reads_its_clock_while_steps_are_captured():
+    settings, notes = Settings(max_new_tokens=20, gamma=3), []
+    one = captured()
+    expected = new_ids(plain(settings, target=one))
+    others = [model(seed).lean for seed in (11, 12)]
+
+    def load(form):
+        notes.append(graphs_for(form, 256)[1])
+
+    threads = [threading.Thread(target=load, args=(form,)) for form in others]
+    for thread in threads:
+        thread.start()
+    runs = 0
+    while runs < 3 or any(thread.is_alive() for thread in threads):
+        assert new_ids(plain(settings, target=one)) == expected
+        runs += 1
+    assert notes == ["on", "on"]
+
+
+def test_captured_steps_take_their_memory_with_them(gpu):
+    def held_after(seed):
+        form = wrap(llama(seed).to(gpu)).lean
+        graphs, note = graphs_for(form, 256)
+        assert graphs is not None, note
+        del form, graphs
+        gc.collect()
+        torch.cuda.empty_cache()
+        return torch.cuda.memory_reserved(gpu)
+
+    held_after(21)
+    assert held_after(22) == held_after(23)
+
+
+def test_a_capture_that_fails_leaves_a_working_thread(gpu):
+    ones, own = torch.ones(4, device=gpu), torch.cuda.current_stream()
+    capture = CudaCapture(gpu)
+    with pytest.raises(RuntimeError):
+        capture(lambda: (ones * ones.sum().item(),))
+    assert torch.cuda.current_stream() == own
+    assert (ones + 1).sum().item() == 8
+    assert capture(lambda: (ones * 3,))()[0].tolist() == [3.0] * 4
 
 
 def test_two_captured_lanes_take_turns_without_disturbing_each_other():

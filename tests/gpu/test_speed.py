@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 
 import pytest
+import torch
 
+from specviz.llama import LeanState
 from specviz.pairs import PairError, Shelf, catalogue
 from specviz.race import Race
 from specviz.records import Settings
+from specviz.timing import DeviceClock
 from specviz.weights import WeightsError
 
 STORY = "Write a short story about a lighthouse keeper."
@@ -44,6 +47,24 @@ def test_captured_steps_are_faster_than_eager_ones_in_both_lanes(monkeypatch, dr
         assert math.isfinite(one["speedup"])
     assert found["on"]["tokens_per_s"] > found["off"]["tokens_per_s"]
     assert found["on"]["baseline_tokens_per_s"] > found["off"]["baseline_tokens_per_s"]
+
+
+def test_a_step_behind_a_new_number_of_tokens_costs_what_it_does_the_next_time(monkeypatch):
+    target = load(monkeypatch, "off").target
+    clock = DeviceClock(target.device)
+
+    @torch.inference_mode()
+    def seconds() -> float:
+        state = LeanState(target.lean)
+        state.forward([1] * 300, 1)
+        begin = clock.now()
+        for count in (1, 4) * 20:
+            state.forward([1] * count, count)
+        return clock.now() - begin
+
+    first, again = seconds(), seconds()
+    print(f"\n40 eager steps: {first:.3f} s, the same once more: {again:.3f} s")
+    assert first < 2 * again
 
 
 def test_the_record_says_that_steps_were_replayed(monkeypatch):

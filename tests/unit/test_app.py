@@ -49,7 +49,9 @@ def found(tmp_path_factory):
 
 
 def test_nothing_is_fetched_or_left_written(found):
-    assert found["seen"] == []
+    # Gradio writes one file into its own folder the first time it is ever imported.
+    seen = [one for one in found["seen"] if Path(one[1]).name != "hash_seed.txt"]
+    assert seen == []
 
 
 def test_no_thread_is_started(found):

@@ -1,7 +1,7 @@
 """Steps of fixed shape, on the CPU: they equal the eager path to the token and roll back with it.
 
 ``Recorded`` stands in for CUDA's capture: like it, it repeats the very same work on the very same
-tensors and hands out the very same results.
+tensors and hands out copies of the very same results.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Recorded:
             self.replays += 1
             for result, fresh in zip(results, work(), strict=True):
                 result.copy_(fresh)
-            return results
+            return tuple(result.clone() for result in results)
 
         return again
 
@@ -111,6 +111,14 @@ def test_every_reach_of_a_run_is_captured_before_it_and_only_those(monkeypatch):
     assert sorted(replayed._fixed.steps) == [(1, 32), (1, 64), (2, 32), (2, 64)]
 
 
+def test_nothing_is_captured_for_a_prompt_that_no_captured_step_can_follow(monkeypatch):
+    monkeypatch.setattr("specviz.graphs.REACHES", (16, 32))
+    _, replayed, capture = states(prepared=(33, 60, 2))
+    assert capture.captures == 0
+    replayed.prepare(32, 60, 2)
+    assert list(replayed._fixed.steps) == [(1, 32), (2, 32)]
+
+
 def test_capturing_is_refused_once_something_is_cached():
     _, replayed, _ = states()
     with torch.inference_mode():
@@ -119,10 +127,19 @@ def test_capturing_is_refused_once_something_is_cached():
         replayed.prepare(3, 40, 5)
 
 
-def test_captured_steps_are_bounded(monkeypatch):
+def test_captured_steps_are_bounded_and_none_is_captured_to_be_dropped(monkeypatch):
     monkeypatch.setattr("specviz.graphs.MOST_STEPS", 3)
-    _, replayed, _ = states()
-    assert [count for count, _ in replayed._fixed.steps] == [3, 4, 5]
+    _, replayed, capture = states()
+    assert [count for count, _ in replayed._fixed.steps] == [1, 2, 3]
+    assert capture.captures == 3
+
+
+def test_the_steps_of_the_run_at_hand_stay_and_the_oldest_others_make_room(monkeypatch):
+    monkeypatch.setattr("specviz.graphs.REACHES", (16, 32, 64))
+    monkeypatch.setattr("specviz.graphs.MOST_STEPS", 3)
+    _, replayed, _ = states(prepared=(5, 10, 2))
+    replayed.prepare(20, 30, 2)
+    assert list(replayed._fixed.steps) == [(2, 16), (1, 32), (2, 32)]
 
 
 def test_results_are_the_callers_own_and_survive_the_next_step():

@@ -17,7 +17,7 @@ from kit import noisy, pair, speculate, stranger, target
 from specviz import drafters, pairs
 from specviz.cache import CachedModel
 from specviz.drafters import draft_model
-from specviz.pairs import PairError, Shelf, machine, models, placement
+from specviz.pairs import PairError, Shelf, choose_dtype, machine, models, placement
 from specviz.pairs.placement import Placement, as_placed, draft_device, draft_dtype, place
 from specviz.race import Race
 from specviz.records import Machine, Settings
@@ -39,7 +39,11 @@ def gpus(monkeypatch):
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda d: (free[d.index], 24 * GB))
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda d: f"GPU {torch.device(d).index}")
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: True)
+    # An Ampere card, and a Turing one, which computes no bfloat16.
+    majors = {0: 8, 1: 7}
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda d: SimpleNamespace(major=majors[d.index])
+    )
     monkeypatch.setattr(machine, "_container_memory", lambda: 60 * GB)
     monkeypatch.setattr(
         machine.psutil, "virtual_memory", lambda: type("M", (), {"available": 60 * GB})()
@@ -89,6 +93,12 @@ def test_a_device_that_is_not_there_is_refused_by_name(gpus, monkeypatch, wanted
         draft_device(GPUS[0])
 
 
+def test_the_dtype_is_that_of_the_gpu_asked_about_and_not_of_the_current_one(gpus):
+    assert choose_dtype(GPUS[0]) == torch.bfloat16
+    assert choose_dtype(GPUS[1]) == torch.float32
+    assert draft_dtype(GPUS[1], "auto") == torch.float32
+
+
 def test_a_draft_on_the_cpu_is_not_in_float16(gpus, monkeypatch):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {}, raising=False)
     assert draft_dtype(CPU, "float16") == torch.float32
@@ -111,6 +121,28 @@ def test_the_record_names_every_device_and_the_graphs(gpus):
     assert as_placed(one, [GPUS[0]], [], "").versions == {"torch": "2"}
     assert as_placed(one, [GPUS[0]], [GPUS[1]], "").device == "GPU 0; draft on GPU 1"
     assert as_placed(one, GPUS, [], "").device == "GPU 1 and GPU 0"
+
+
+def test_the_record_names_the_gpu_that_a_pair_went_to_for_want_of_room(gpus):
+    meant = Machine("GPU 0 (one of 2)", "bfloat16", 2)
+    assert as_placed(meant, [GPUS[1]], [GPUS[1]], "").device == "GPU 1 (one of 2)"
+
+
+def test_the_record_names_the_cpu_that_holds_what_a_gpu_has_no_room_for(gpus, monkeypatch):
+    weights = [SimpleNamespace(device=device) for device in (GPUS[0], torch.device("meta"))]
+    embeddings = SimpleNamespace(weight=weights[0])
+    module = SimpleNamespace(parameters=lambda: weights, get_input_embeddings=lambda: embeddings)
+    devices = replace(target(), module=module).devices
+    assert set(devices) == {GPUS[0], CPU}
+    monkeypatch.setattr(placement, "device_name", lambda d: "GPU 0" if d == GPUS[0] else "CPU: C")
+    record = as_placed(Machine("GPU 0", "bfloat16", 2), devices, [], "")
+    assert record.device == "GPU 0 and CPU: C"
+
+
+def test_loading_a_model_leaves_out_cudnns_attention():
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    models._quickest(target().module, 256)
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
 
 
 def test_a_model_on_a_gpu_that_has_no_lean_form_says_why_no_steps_are_replayed():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from functools import partial
+from types import SimpleNamespace
 
 import torch
 from kit import PROMPT, TEXTS, noisy, pair, target
@@ -21,8 +23,11 @@ class FakeCuda:
 
     def __init__(self, monkeypatch, **queued):
         self.now, self.queued, self.waited = 100.0, queued, []
-        monkeypatch.setattr(torch.cuda, "synchronize", self.synchronize)
+        monkeypatch.setattr(torch.cuda, "current_stream", self.stream)
         monkeypatch.setattr(time, "perf_counter", lambda: self.now)
+
+    def stream(self, device):
+        return SimpleNamespace(synchronize=partial(self.synchronize, device))
 
     def synchronize(self, device):
         self.waited.append(device)
