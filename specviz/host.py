@@ -31,8 +31,9 @@ class Host:
     ``pair`` is the name of the pair chosen at first ("" for the first that can run), ``pairs`` are
     those on offer (none named: all). ``other_models`` tells whether other models may be typed in,
     ``folders`` where such a model may lie (None: anywhere). ``max_seconds`` bounds what one run
-    computes, ``max_waiting`` how many stand in line. With ``gallery`` nothing is run at all.
-    ``gpu_seconds`` is the longest that a GPU is borrowed at a time, on a Space that borrows one.
+    computes, ``max_waiting`` how many stand in line, ``max_runs`` how many runs a sweep has. With
+    ``gallery`` nothing is run at all. ``gpu_seconds`` is the longest that a GPU is borrowed at a
+    time, on a Space that borrows one.
     """
 
     pair: str = ""
@@ -43,6 +44,7 @@ class Host:
     max_seconds: int = 3_600
     max_prompt_characters: int = 200_000
     max_waiting: int = 64
+    max_runs: int = 100_000
     gallery: bool = False
     gpu_seconds: int = 120
 
@@ -63,6 +65,7 @@ class Host:
                 "SPECVIZ_MAX_PROMPT_CHARACTERS", 20_000 if public else 200_000, 1_000_000
             ),
             max_waiting=read.number("SPECVIZ_MAX_WAITING", 16 if public else 64, 1_000),
+            max_runs=read.number("SPECVIZ_MAX_RUNS", 200 if public else 100_000, 100_000),
             gallery=read.flag("SPECVIZ_GALLERY", False),
             gpu_seconds=read.number("SPECVIZ_GPU_SECONDS", 120, 3_600),
         )
@@ -81,6 +84,14 @@ class Host:
             raise SettingsError(
                 f"Max new tokens is {new_tokens:,}; this host runs {self.max_new_tokens:,} at"
                 " most. Lower it."
+            )
+
+    def check_sweep(self, runs: int) -> None:
+        """Raises SettingsError, saying what to change, for a sweep that is too large here."""
+        if runs > self.max_runs:
+            raise SettingsError(
+                f"This sweep has more than {self.max_runs:,} runs, and this host makes no more than"
+                " that. Choose fewer drafters, gammas, temperatures, prompts or repeats."
             )
 
     def check_models(self, target: str, draft: str, listed: Collection[tuple[str, str]]) -> None:

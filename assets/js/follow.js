@@ -7,7 +7,6 @@ const MISSES_TOLD = 2; // a single one may be chance
 const LOST =
   "The connection to the server of this page is lost. What has arrived is kept, and the run is" +
   " asked for again.";
-const FOLLOWED = "specviz.followed";
 const GIVEN_UP =
   "The server of this page does not answer any more. What has arrived is kept. Reload the page" +
   " to run again.";
@@ -23,12 +22,10 @@ export function createFollower(stage, read, cameBack = () => {}) {
     const ticket = ticketIn(value);
     if (ticket === null) {
       run = null;
-      remember("");
       stage.feed(value);
     } else {
       if (run?.ticket !== ticket) run = { ticket, since: 0, orders: 0, asking: false };
       run.orders += 1;
-      remember(value);
       if (!run.asking) follow(run);
     }
   };
@@ -81,27 +78,6 @@ export function createFollower(stage, read, cameBack = () => {}) {
 
   function append(event) {
     stage.append(JSON.stringify(event) + "\n");
-  }
-}
-
-// The value that asked to follow a run when this page was loaded anew in the middle of it, by the
-// visitor or by Gradio once a lost connection is back; empty where there was none. A tab that was
-// opened from another one has that tab's memory too, but not its run.
-export function followedBefore() {
-  const [visit] = performance.getEntriesByType("navigation");
-  if (visit?.type !== "reload") return "";
-  try {
-    return window.sessionStorage.getItem(FOLLOWED) ?? "";
-  } catch {
-    return "";
-  }
-}
-
-function remember(value) {
-  try {
-    window.sessionStorage.setItem(FOLLOWED, value);
-  } catch {
-    // Nothing can be kept here: a page that is loaded anew begins anew.
   }
 }
 

@@ -3,9 +3,10 @@
 
 import { stopStrayFrames } from "./calm.js";
 import { mountDiagnosis } from "./diagnosis.js";
-import { createFollower, followedBefore } from "./follow.js";
+import { createFollower } from "./follow.js";
 import { mountLaw } from "./lossless.js";
 import { mountProof } from "./proofs.js";
+import { keepPass, showPass } from "./returning.js";
 import { createStage } from "./stage.js";
 import { mountSweep } from "./sweep.js";
 import { mountTheory } from "./theory.js";
@@ -21,6 +22,6 @@ function mountStage(element, options = {}) {
 }
 
 const tabs = { mountDiagnosis, mountSweep, mountTheory, mountLaw, mountProof, mountTraces };
-const others = { createFollower, followedBefore, stopStrayFrames, savePicture, copyLink };
+const others = { createFollower, keepPass, showPass, stopStrayFrames, savePicture, copyLink };
 window.specviz = { ...window.specviz, mountStage, ...tabs, ...others };
 window.dispatchEvent(new Event("specviz-ready"));

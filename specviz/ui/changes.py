@@ -6,20 +6,20 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
+from specviz.ui.alone import Unwanted
+
 
 class Working(Protocol):
     """A proof or a sweep."""
 
     over: bool
-
-    def stop(self) -> None:
-        """End soon. Returns at once."""
+    unwanted: Unwanted
 
 
 async def changes(one: Working, text: Callable[[], str], pause: float) -> AsyncIterator[str]:
     """``text()`` each time it has changed, looked at every ``pause`` seconds until ``one`` is over.
-    Stops ``one`` when the reader leaves before."""
-    told = ""
+    A reader that leaves before leaves it alone: the visitor may be back soon."""
+    reader, told = one.unwanted.attend(), ""
     try:
         while True:
             over = one.over
@@ -30,5 +30,4 @@ async def changes(one: Working, text: Callable[[], str], pause: float) -> AsyncI
                 return
             await asyncio.sleep(pause)
     finally:
-        if not one.over:
-            one.stop()
+        one.unwanted.leave_alone(reader)

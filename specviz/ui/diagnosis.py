@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -13,7 +12,6 @@ import gradio as gr
 from specviz.diagnosis import Advice, Diagnosis, diagnose, setup_of
 from specviz.records import Settings, Trace
 from specviz.rows import Setup
-from specviz.trace import TraceError, load_trace
 from specviz.ui.controls import Controls
 from specviz.ui.elements import HIDDEN, element
 from specviz.ui.session import Races
@@ -59,6 +57,7 @@ class DiagnosisPanel:
     def __init__(self, races: Races, pairs: Sequence[str]) -> None:
         self._races, self._pairs = races, frozenset(pairs)
         self._first, self._value, self.point = Told(), "", ""
+        self._among_curves: list[gr.HTML] = []
 
     def begin_with(self, trace: Trace) -> None:
         """The trace that is on the stage at first paint. ``point`` is then its measured point."""
@@ -77,23 +76,21 @@ class DiagnosisPanel:
 
     def parts(self) -> list[Any]:
         """The components that ``showing`` updates."""
-        return [self.told, self.shown, self.follow]
+        return [self.told, self.shown, self.follow, *self._among_curves]
+
+    def stand_in(self, theory: gr.HTML) -> None:
+        """Let ``theory`` show the measured point of what is diagnosed."""
+        self._among_curves = [theory]
 
     def showing(self, trace: Trace) -> dict[Any, Any]:
         """The updates that diagnose a recorded run."""
-        told, value, _ = self._tell(trace, Told(), own=False)
-        updates = (told, value, gr.update(**self._button(told)))
-        return dict(zip(self.parts(), updates, strict=True))
+        return self._updates(*self._tell(trace, Told(), own=False))
 
-    def wire(
-        self, rests: Sequence[Any], opened: gr.UploadButton, controls: Controls, theory: Any
-    ) -> None:
-        """Diagnose after each of the events ``rests``, and every trace that ``opened`` takes.
-        ``theory`` is the component that shows the measured point."""
-        outputs = [*self.parts(), theory]
+    def wire(self, rests: Sequence[Any], controls: Controls, theory: gr.HTML) -> None:
+        """Diagnose after each of the events ``rests``. ``theory`` shows the measured point."""
+        self.stand_in(theory)
         for rest in rests:
-            rest.then(self.on_rest, self.told, outputs, **HIDDEN)
-        opened.upload(self.on_open, opened, outputs, **HIDDEN)
+            rest.then(self.on_rest, self.told, self.parts(), **HIDDEN)
         self.wire_follow(controls, self)
 
     def wire_follow(self, controls: Controls, explore: DiagnosisPanel) -> None:
@@ -106,21 +103,13 @@ class DiagnosisPanel:
             **HIDDEN,
         ).success(None, None, None, js=RUN_ON_EXPLORE_JS)
 
-    def on_rest(self, told: Told, request: gr.Request) -> tuple[Any, ...]:
+    def on_rest(self, told: Told, request: gr.Request) -> dict[Any, Any]:
         """The diagnosis of the visitor's own run, once it rests."""
         race = self._races.of(request.session_hash or "")
         trace = race.trace() if race else None
         if trace is None or trace.run("speculative") is None:
-            return gr.skip(), gr.skip(), gr.skip(), gr.skip()
-        return self._outputs(*self._tell(trace, told, own=True))
-
-    def on_open(self, path: str | None) -> tuple[Any, ...]:
-        """The diagnosis of a trace from a file."""
-        try:
-            trace = load_trace(Path(path or "").read_bytes())
-        except (TraceError, OSError):
-            return gr.skip(), gr.skip(), gr.skip(), gr.skip()
-        return self._outputs(*self._tell(trace, Told(), own=False))
+            return {self.shown: gr.skip()}
+        return self._updates(*self._tell(trace, told, own=True))
 
     def on_follow(self, told: Told, controls: Controls, memory: gr.State) -> dict[Any, Any]:
         """Set Explore's controls to the run that was diagnosed, with the advice taken, and keep
@@ -141,8 +130,9 @@ class DiagnosisPanel:
         }
         return {memory: replace(told, followed=told.advice), **updates}
 
-    def _outputs(self, told: Told, value: str, point: str) -> tuple[Any, ...]:
-        return told, value, gr.update(**self._button(told)), point
+    def _updates(self, told: Told, value: str, point: str) -> dict[Any, Any]:
+        updates = (told, value, gr.update(**self._button(told)), point)
+        return dict(zip(self.parts(), updates, strict=False))  # not all stand among curves
 
     def _tell(self, trace: Trace, before: Told, own: bool) -> tuple[Told, str, str]:
         """What is to be remembered, the panel's value, and the value of the theory's point."""

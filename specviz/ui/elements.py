@@ -24,16 +24,11 @@ HIDDEN: dict[str, Any] = QUIET | {"queue": False}
 
 STAGE_JS = """
 const mount = () => {
-  const { mountStage, createFollower, followedBefore } = window.specviz;
-  const before = followedBefore();
+  const { mountStage, createFollower } = window.specviz;
   const stage = mountStage(element, { definitions: props.definitions });
   const show = createFollower(stage, server.news, () => trigger("back"));
   watch("value", () => show(props.value || ""));
   show(props.value || "");
-  if (before) {
-    props.value = before;
-    trigger("back");
-  }
   element.dataset.mounted = "";
   window.specviz.stopStrayFrames(() => !stage.playhead.playing);
 };

@@ -6,23 +6,24 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
 from specviz.host import OWN_MACHINE, Host
 from specviz.race import Race, baseline_key, begin, replay_events
-from specviz.records import SettingsError, Trace
-from specviz.trace import MAX_TRACE_BYTES, TraceError, dump_trace, load_trace
+from specviz.records import SettingsError
+from specviz.trace import TraceError, dump_trace
 from specviz.ui.controls import Controls, Request, main_controls, more_controls
 from specviz.ui.diagnosis import DiagnosisPanel
 from specviz.ui.elements import QUIET, Choice, plain, stage, status, status_line
-from specviz.ui.following import answer, order, ticket_in, until_read, until_rest
+from specviz.ui.following import answer, order, until_read, until_rest
 from specviz.ui.loading import Loading, Row, Shelf, until_weighed
+from specviz.ui.returning import Returning
 from specviz.ui.saved import SavedFiles
 from specviz.ui.session import Memory, Races
 from specviz.ui.turns import Turns
+from specviz.ui.uploads import sent_trace
 from specviz.ui.worker import Progress, RaceWorker, line
 
 SEATS = 64
@@ -64,7 +65,6 @@ class Explore:
         self._choices = [choice for choice, _, _ in pairs]
         self.loading = loading
         self.diagnosis = DiagnosisPanel(races, list(self.pairs))
-        self.rests: list[Any] = []
         self._files = SavedFiles()
 
     # --- what it looks like ----------------------------------------------------------------
@@ -100,27 +100,32 @@ class Explore:
 
     # --- what happens ----------------------------------------------------------------------
 
-    def wire(self, page: gr.Blocks) -> None:
+    def wire(self, page: gr.Blocks, returning: Returning, point: gr.HTML) -> None:
         """Connect the events. Those that compute share one ``concurrency_id``: it bounds how
         many people may wait, and ``Turns`` lets one of them compute at a time and tells each
-        how many are ahead, which Gradio's own queue would only show over the stage."""
+        how many are ahead, which Gradio's own queue would only show over the stage. ``point``
+        shows the measured point among the curves of Theory."""
         inputs = [self.memory, *self.controls.inputs()]
         buttons = [self.status, self.run, self.step, self.stop, self.save, self.open]
         outputs = [self.stage, *buttons]
         model = QUIET | {"concurrency_id": "models", "concurrency_limit": SEATS}
         every: dict[str, Any] = {"trigger_mode": "multiple"}
         ended = [*buttons, self.memory]
+        rests = []
         for pressed, call, given in (
             (self.run.click, self.on_run, inputs),
             (self.step.click, self.on_step, inputs),
-            (self.stage.back, self.on_back, [self.stage, self.memory]),
+            (self.stage.back, self.on_back, self.memory),
+            (returning.back, self.on_back, self.memory),
         ):
             begun = pressed(call, given, [self.stage, *ended], queue=False, **QUIET, **every)
             rested = begun.success(self.on_wait, self.memory, None, **model, **every)
             rest = rested.then(self.on_rest, self.memory, ended, queue=False, **QUIET, **every)
-            self.rests.append(rest)
+            rests.append(rest)
+        self.diagnosis.wire(rests, self.controls, point)
         self.stop.click(self.on_stop, None, outputs, queue=False, **QUIET)
-        self.open.upload(self.on_open, self.open, outputs, queue=False, **QUIET).success(
+        shown = [*outputs, *self.diagnosis.parts()]
+        self.open.upload(self.on_open, self.open, shown, queue=False, **QUIET).success(
             None, None, None, js=SHOW_STAGE_JS
         )
         # In the queue, since an error can be shown from there alone.
@@ -130,7 +135,7 @@ class Explore:
         watching = [self.status, self.run, self.step, self.controls.drafter]
         page.load(self.on_load, None, watching, concurrency_limit=None, **QUIET)
         page.load(self.on_weighed, None, self.controls.pair, concurrency_limit=None, **QUIET)
-        page.unload(self.on_unload)
+        returning.keep(self.races, self._files)
 
     async def on_load(self, request: gr.Request) -> AsyncIterator[dict[Any, Any]]:
         """Tell each new page how far the models are, until Run can be used. The preferred drafter
@@ -209,10 +214,10 @@ class Explore:
 
         return news
 
-    def on_back(self, value: str, memory: Memory, request: gr.Request) -> dict[Any, Any]:
-        """A page is back that was away: its connection was lost, or it was loaded anew. ``value``
-        names the race that it showed."""
-        race = self.races.adopt(ticket_in(value), request.session_hash or "")
+    def on_back(self, memory: Memory, request: gr.Request) -> dict[Any, Any]:
+        """Show the visitor's race on a page that is back: its connection was lost, or it was
+        loaded anew."""
+        race = self.races.of(request.session_hash or "")
         if race is None:
             return {self.memory: memory}
         memory = replace(memory, refused="")
@@ -306,12 +311,13 @@ class Explore:
     def on_open(self, path: str | None, request: gr.Request) -> dict[Any, Any]:
         """Show a trace from a file. Needs no model and waits for none."""
         try:
-            trace = read_trace(Path(path or ""))
+            trace = sent_trace(path)
         except TraceError as error:
             return {self.status: status(f"This trace cannot be opened: {error}", "error")}
         self.races.drop(request.session_hash or "")
         shown = status("A recorded run is on the stage.", reasons=WHY_IDLE)
         update = {self.stage: lines(replay_events(trace)), self.status: shown}
+        update |= self.diagnosis.showing(trace)
         if self.loading.state in ("ready", "failed"):
             update |= self._buttons(IDLE)
         return update
@@ -324,12 +330,6 @@ class Explore:
             raise gr.Error("There is no run to save yet.", print_exception=False)
         name = f"specviz-{time.strftime('%Y%m%d-%H%M%S')}.json"
         return str(self._files.write(request.session_hash or "", name, dump_trace(trace)))
-
-    def on_unload(self, request: gr.Request) -> None:
-        """The connection is lost: the race goes on only while nobody waits. Deletes its files."""
-        session = request.session_hash or ""
-        self.races.leave(session)
-        self._files.drop(session)
 
     def _buttons(self, state: str, saved: bool = False, stepping: bool = False) -> dict[Any, Any]:
         """Which buttons can be used; the status line has the reasons for those that cannot.
@@ -350,13 +350,3 @@ class Explore:
 def lines(events: Iterable[dict[str, Any]]) -> str:
     """Events as the stage takes them."""
     return "".join(line(event) for event in events)
-
-
-def read_trace(path: Path) -> Trace:
-    """A trace from a file. Raises TraceError."""
-    try:
-        if path.stat().st_size > MAX_TRACE_BYTES:
-            raise TraceError(f"the file is larger than {MAX_TRACE_BYTES // 1_000_000} MB")
-        return load_trace(path.read_bytes())
-    except OSError as error:
-        raise TraceError(f"the file cannot be read: {error.strerror}") from None

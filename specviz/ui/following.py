@@ -9,7 +9,6 @@ update.)
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from typing import Any
 
@@ -29,15 +28,6 @@ def order(race: RaceWorker) -> str:
     """The value of a stage that is to follow ``race``. Never the same twice: Gradio tells a
     component only about changes."""
     return line({"e": "follow", "ticket": race.ticket, "at": time.monotonic_ns()})
-
-
-def ticket_in(value: str) -> str:
-    """The ticket in the value of a stage that follows a race; empty where there is none."""
-    try:
-        ticket = json.loads(value)["ticket"]
-    except (ValueError, TypeError, KeyError):
-        return ""
-    return ticket if isinstance(ticket, str) else ""
 
 
 async def answer(race: RaceWorker | None, since: int) -> dict[str, Any]:

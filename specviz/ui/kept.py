@@ -1,15 +1,15 @@
 """The traces there are to look at: the gallery, and those a visitor has opened or kept, as bytes,
-until the tab is closed."""
+until a while after the tab is closed."""
 
 from __future__ import annotations
 
 import secrets
-import threading
 from dataclasses import dataclass
 
 from specviz.gallery import exhibits
 from specviz.records import Trace
 from specviz.trace import dump_trace, load_trace
+from specviz.ui.visitors import OneEach, nothing
 
 MOST = 20
 MOST_BYTES = 48_000_000
@@ -43,19 +43,17 @@ class Shown:
     trace: Trace
 
 
-class Collections:
+class Collections(OneEach[tuple[Kept, ...]]):
     """The gallery, and each visitor's own traces in the order they came. Nothing is written to
     disk."""
 
     def __init__(self) -> None:
+        super().__init__(nothing, nothing)
         self._gallery = {f"gallery:{exhibit.file}": exhibit for exhibit in exhibits()}
-        self._kept: dict[str, list[Kept]] = {}
-        self._lock = threading.Lock()
 
-    def of(self, session: str) -> list[Kept]:
+    def own(self, session: str) -> tuple[Kept, ...]:
         """The visitor's traces."""
-        with self._lock:
-            return list(self._kept.get(session, ()))
+        return self.of(session) or ()
 
     @property
     def first(self) -> str:
@@ -74,7 +72,7 @@ class Collections:
         if wanted in self._gallery:
             exhibit = self._gallery[wanted]
             return Shown(wanted, exhibit.title, load_trace(exhibit.path.read_bytes()))
-        kept = next((kept for kept in self.of(session) if kept.id == wanted), None)
+        kept = next((kept for kept in self.own(session) if kept.id == wanted), None)
         if kept is None:
             raise LookupError("That trace is no longer kept here.")
         return Shown(kept.id, kept.title, kept.trace)
@@ -82,25 +80,21 @@ class Collections:
     def add(self, session: str, trace: Trace) -> Kept:
         """Keep a trace. Raises Full, and TraceError for one too long to be written."""
         kept = Kept(secrets.token_urlsafe(9), title(trace), dump_trace(trace).encode("utf-8"))
-        with self._lock:
-            own = self._kept.setdefault(session, [])
+
+        def added(own: tuple[Kept, ...] | None) -> tuple[Kept, ...]:
+            own = own or ()
             if len(own) >= MOST:
                 raise Full(f"{MOST} traces are kept already; delete one first")
             if sum(len(k.data) for k in own) + len(kept.data) > MOST_BYTES:
                 raise Full("the traces kept here take too much room; delete one first")
-            own.append(kept)
+            return (*own, kept)
+
+        self.change(session, added)
         return kept
 
     def delete(self, session: str, wanted: str) -> None:
         """Forget one of the visitor's traces."""
-        with self._lock:
-            own = self._kept.get(session, [])
-            own[:] = [kept for kept in own if kept.id != wanted]
-
-    def drop(self, session: str) -> None:
-        """The visitor has left: forget all of theirs."""
-        with self._lock:
-            self._kept.pop(session, None)
+        self.change(session, lambda own: tuple(k for k in own or () if k.id != wanted))
 
 
 def title(trace: Trace) -> str:

@@ -22,7 +22,9 @@ from specviz.ui.gpu import shelf_for
 from specviz.ui.idle import calm_queue
 from specviz.ui.loading import AllowedShelf, Loading, Row, Shelf, Weigh
 from specviz.ui.lossless import Lossless
+from specviz.ui.returning import Returning
 from specviz.ui.session import Races
+from specviz.ui.skipping import skip_wholly
 from specviz.ui.sweep import SweepTab
 from specviz.ui.theme import blocks, masthead
 from specviz.ui.traces import Traces
@@ -42,6 +44,7 @@ def live_page(
     loading = Loading(shelf, pairs, weigh)
     tab = Explore(shelf, offered, loading, races, turns, host)
     sweep = SweepTab(shelf, loading, turns, host)
+    returning = Returning()
     shown = ""
     if first is not None and first.exists():
         trace = load_trace(first.read_bytes())
@@ -49,6 +52,7 @@ def live_page(
         tab.diagnosis.begin_with(trace)
     with blocks() as page:
         masthead()
+        returning.draw()
         with gr.Tabs(elem_id="tabs"):
             with gr.Tab("Explore", id="explore"):
                 tab.draw([choice for choice, _, _ in offered], _drafters(), gamma, shown)
@@ -64,15 +68,16 @@ def live_page(
                 traces.draw()
             with gr.Tab("About", id="about"):
                 about.draw()
-        tab.wire(page)
-        lossless.wire(page)
-        traces.wire(page)
+        returning.wire(page)
+        tab.wire(page, returning, point)
+        lossless.wire(returning)
+        traces.wire(returning)
         traces.measure_on(tab.diagnosis)
         links.wire(page, tab.controls, tab.link, tab.pairs, list(_drafters()), host)
-        tab.diagnosis.wire(tab.rests, tab.open, tab.controls, point)
-        sweep.wire(page)
+        sweep.wire(page, returning)
         api.expose(shelf, loading, turns, host)
     calm_queue(page)
+    skip_wholly()
     loading.begin_soon()
     return page
 

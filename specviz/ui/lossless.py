@@ -9,16 +9,16 @@ import gradio as gr
 
 from specviz import drafters
 from specviz.host import OWN_MACHINE, Host
-from specviz.lossless import SAMPLED_PROMPT, VERIFYING
+from specviz.lossless import RIGHT, SAMPLED_PROMPT, VERIFYING
 from specviz.records import Settings, SettingsError
 from specviz.ui.controls import OTHER, Controls
 from specviz.ui.elements import QUIET, element
 from specviz.ui.engine import import_engine
 from specviz.ui.law import law, lead, proof_head, way_of_verifying
 from specviz.ui.loading import Shelf
-from specviz.ui.proving import Event, Progress, Proving, follow
+from specviz.ui.proving import Event, Progress, Proofs, Proving, follow
+from specviz.ui.returning import Returning
 from specviz.ui.turns import Turns
-from specviz.ui.visitors import OneEach
 
 PROOF_HTML = '<div class="proof"></div>'
 PROOF_JS = """
@@ -32,6 +32,8 @@ if (window.specviz?.mountProof) mount();
 else window.addEventListener("specviz-ready", mount, { once: true });
 """
 DEFAULT_PROMPT = "Write a short story about a lighthouse keeper."
+OF_VARIANT = ("exact", "sampled")
+"""The proofs that go with the chosen way of verifying."""
 
 
 class Lossless:
@@ -47,7 +49,7 @@ class Lossless:
     ) -> None:
         self._shelf, self._pairs, self._turns = shelf, pairs, turns
         self._controls, self._host = controls, host
-        self._provings: OneEach[Proving] = OneEach(Proving.stop)
+        self._proofs = Proofs()
 
     # --- what it looks like ----------------------------------------------------------------
 
@@ -128,15 +130,11 @@ class Lossless:
 
     # --- what happens ----------------------------------------------------------------------
 
-    def wire(self, page: gr.Blocks) -> None:
+    def wire(self, returning: Returning) -> None:
         """Connect the events."""
-        self.variant.change(
-            lambda name: (gr.update(info=VERIFYING[name]), name, "", ""),
-            self.variant,
-            [self.variant, self.law, self.exact, self.sampled],
-            queue=False,
-            **QUIET,
-        )
+        about, shown = [self.variant, self.law], [self.exact, self.sampled, self.greedy]
+        changed = [*about, self.exact, self.sampled]
+        self.variant.input(self.on_variant, self.variant, changed, queue=False, **QUIET)
         models = [getattr(self._controls, name) for name in ("pair", "target", "draft", "dtype")]
         gamma = self._controls.gamma
         long: dict[str, Any] = QUIET | {"concurrency_id": "proofs", "concurrency_limit": 64}
@@ -156,7 +154,14 @@ class Lossless:
         )
         for button in (self.stop_sampled, self.stop_greedy):
             button.click(self.on_stop, queue=False, **QUIET)
-        page.unload(self.on_stop)
+        back = returning.back(self.on_back, None, about, queue=False, **QUIET)
+        back.success(self.on_follow, None, shown, **long)
+        returning.keep(self._proofs)
+
+    def on_variant(self, name: str, request: gr.Request) -> dict[Any, Any]:
+        """Verify in another way. What was proved of the way before is put away."""
+        self._proofs.put_away(request.session_hash or "", OF_VARIANT)
+        return {**self._variant(name), self.exact: "", self.sampled: ""}
 
     async def on_exact(self, name: str, request: gr.Request) -> AsyncIterator[str]:
         """Enumerate every path of the loop."""
@@ -167,8 +172,8 @@ class Lossless:
 
             yield from exact_events(name)
 
-        proving = Proving(events)
-        async for log in self._follow(proving, request):
+        proving = Proving(events, variant=name)
+        async for log in self._follow("exact", proving, request):
             yield log
 
     async def on_sampled(
@@ -198,7 +203,8 @@ class Lossless:
             loaded = self._load(pair, target, draft, dtype, progress)
             yield from sampled_events(loaded, plan, drafter, variant)
 
-        async for log in self._follow(Proving(events, self._turns), request):
+        proving = Proving(events, self._turns, variant)
+        async for log in self._follow("sampled", proving, request):
             yield log
 
     async def on_greedy(
@@ -225,17 +231,39 @@ class Lossless:
             loaded = self._load(pair, target, draft, number, progress)
             yield from greedy_events(loaded, asked, settings, progress)
 
-        async for log in self._follow(Proving(events, self._turns), request):
+        async for log in self._follow("greedy", Proving(events, self._turns), request):
             yield log
 
     def on_stop(self, request: gr.Request) -> None:
-        """End the visitor's proof."""
-        self._provings.drop(request.session_hash or "")
+        """End the visitor's proof. What it found stays."""
+        for proving in self._proofs.own(request.session_hash or "").values():
+            proving.unwanted.set()
 
-    async def _follow(self, proving: Proving, request: gr.Request) -> AsyncIterator[str]:
-        self._provings.put(request.session_hash or "", proving)
+    def on_back(self, request: gr.Request) -> dict[Any, Any]:
+        """Show what the visitor's proofs are about on a page that was loaded anew."""
+        proofs = self._proofs.own(request.session_hash or "")
+        about = [proofs[kind].variant for kind in OF_VARIANT if kind in proofs]
+        return self._variant(about[0] if about else RIGHT)
+
+    async def on_follow(self, request: gr.Request) -> AsyncIterator[dict[Any, Any]]:
+        """Show the visitor's proofs on a page that was loaded anew, and the rest of the one that
+        goes on."""
+        proofs = self._proofs.own(request.session_hash or "")
+        going = [kind for kind, proving in proofs.items() if not proving.over]
+        logs = {getattr(self, kind): proving.log for kind, proving in proofs.items()}
+        yield logs or {self.exact: gr.skip()}
+        for kind in going:
+            async for log in follow(proofs[kind]):
+                yield {getattr(self, kind): log}
+
+    async def _follow(self, kind: str, proving: Proving, request: gr.Request) -> AsyncIterator[str]:
+        self._proofs.begin(request.session_hash or "", kind, proving)
         async for log in follow(proving):
             yield log
+
+    def _variant(self, name: str) -> dict[Any, Any]:
+        """The updates that show a way of verifying as the chosen one."""
+        return {self.variant: gr.update(value=name, info=VERIFYING[name]), self.law: name}
 
     def _prompt(self, text: str, tokens: int) -> str:
         """The text to continue by so many tokens. Raises SettingsError."""

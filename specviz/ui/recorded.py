@@ -14,17 +14,21 @@ import gradio as gr
 from specviz.gallery import exhibits
 from specviz.lossless import VERIFYING
 from specviz.race import replay_events
+from specviz.records import Trace
 from specviz.trace import TraceError, load_trace
 from specviz.ui import about, api, theory
 from specviz.ui.diagnosis import DiagnosisPanel
 from specviz.ui.elements import HIDDEN, replay_stage, status, status_line
-from specviz.ui.explore import lines, read_trace
+from specviz.ui.explore import lines
 from specviz.ui.idle import calm_queue
 from specviz.ui.kept import title
 from specviz.ui.law import law, lead, proof_head, way_of_verifying
+from specviz.ui.returning import Returning
 from specviz.ui.session import Races
+from specviz.ui.skipping import skip_wholly
 from specviz.ui.theme import blocks, masthead
 from specviz.ui.traces import Traces
+from specviz.ui.uploads import sent_trace
 
 RECORDED_ONLY = (
     "This host shows recorded runs only: no model is loaded and nothing is run. Every figure was"
@@ -48,8 +52,10 @@ def recorded_page(first: Path | None) -> gr.Blocks:
     races = Races()
     explore = RecordedRuns(first, races)
     traces = Traces(races, None, {})
+    returning = Returning()
     with blocks() as page:
         masthead()
+        returning.draw()
         with gr.Tabs(elem_id="tabs"):
             with gr.Tab("Explore", id="explore"):
                 explore.draw()
@@ -64,9 +70,11 @@ def recorded_page(first: Path | None) -> gr.Blocks:
             with gr.Tab("About", id="about"):
                 about.draw(recorded=True)
         explore.wire(point)
-        traces.wire(page)
+        returning.wire(page)
+        traces.wire(returning)
         api.expose_reading()
     calm_queue(page)
+    skip_wholly()
     return page
 
 
@@ -82,7 +90,7 @@ class RecordedRuns:
         self.diagnosis = DiagnosisPanel(races, ())
         self.diagnosis.begin_with(self._trace(self._first))
 
-    def _trace(self, name: str) -> Any:
+    def _trace(self, name: str) -> Trace:
         return load_trace(self._runs[name].read_bytes())
 
     def draw(self) -> None:
@@ -103,35 +111,28 @@ class RecordedRuns:
 
     def wire(self, point: gr.HTML) -> None:
         """Connect the events. ``point`` is what shows the measured point among the curves."""
-        panel = self.diagnosis
-        told = [panel.told, panel.shown, panel.follow, point]
-        shown = [self.stage, self.status, self.choice]
+        self.diagnosis.stand_in(point)
+        shown = [self.stage, self.status, self.choice, *self.diagnosis.parts()]
         self.choice.input(self.on_choose, self.choice, shown, **HIDDEN)
-        self.choice.input(lambda name: panel.on_open(self._path(name)), self.choice, told, **HIDDEN)
         self.open.upload(self.on_open, self.open, shown, **HIDDEN).success(
             None, None, None, js=SHOW_STAGE_JS
         )
-        self.open.upload(panel.on_open, self.open, told, **HIDDEN)
-
-    def _path(self, name: str) -> str:
-        return str(self._runs[name])
 
     def on_choose(self, name: str) -> dict[Any, Any]:
         """Show a recorded run."""
-        value = lines(replay_events(self._trace(name)))
-        return {self.stage: value, self.status: status(RECORDED_ONLY)}
+        return {**self._showing(self._trace(name)), self.status: status(RECORDED_ONLY)}
 
     def on_open(self, path: str | None) -> dict[Any, Any]:
         """Show a trace from a file."""
         try:
-            trace = read_trace(Path(path or ""))
+            trace = sent_trace(path)
         except TraceError as error:
             return {self.status: status(f"This trace cannot be opened: {error}", "error")}
-        return {
-            self.stage: lines(replay_events(trace)),
-            self.status: status("A run from a file is on the stage."),
-            self.choice: None,
-        }
+        told = status("A run from a file is on the stage.")
+        return {**self._showing(trace), self.status: told, self.choice: None}
+
+    def _showing(self, trace: Trace) -> dict[Any, Any]:
+        return {self.stage: lines(replay_events(trace)), **self.diagnosis.showing(trace)}
 
 
 def _draw_law() -> None:

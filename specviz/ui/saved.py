@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 
 import gradio as gr
 from gradio.utils import get_upload_folder
 
 from specviz.ui.faults import explain
+from specviz.ui.visitors import OneEach, nothing
 
 
-class SavedFiles:
-    """A folder for each visitor. They lie in Gradio's own cache folder: of a file from anywhere
-    else Gradio serves a copy, which would stay when the visitor's own is deleted."""
+class SavedFiles(OneEach[Path]):
+    """A folder for each visitor, ``kept`` for a while after they are gone or not. They lie in
+    Gradio's own cache folder: of a file from anywhere else Gradio serves a copy, which would stay
+    when the visitor's own is deleted."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, kept: bool = False) -> None:
+        super().__init__(_delete, nothing if kept else None)
         cache = Path(get_upload_folder())
         cache.mkdir(parents=True, exist_ok=True)
         self._folder = TemporaryDirectory(prefix="specviz-", dir=cache)
 
     def path(self, session: str, name: str) -> Path:
-        """Where a file of the visitor's is to be written."""
-        folder = Path(self._folder.name, session)
+        """Where a file of the visitor's is to be written. Raises OSError."""
+        folder = self.change(session, lambda own: own or Path(mkdtemp(dir=self._folder.name)))
         folder.mkdir(exist_ok=True)
         return folder / name
 
@@ -40,7 +43,6 @@ class SavedFiles:
             raise gr.Error(explain(error), print_exception=False) from error
         return path
 
-    def drop(self, session: str) -> None:
-        """The visitor has left: delete all of theirs."""
-        if session:
-            shutil.rmtree(Path(self._folder.name, session), ignore_errors=True)
+
+def _delete(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)

@@ -29,27 +29,9 @@ class Races(OneEach[RaceWorker]):
     """At most one race a visitor."""
 
     def __init__(self) -> None:
-        super().__init__(RaceWorker.stop, RaceWorker.leave_alone)
+        super().__init__(RaceWorker.stop, RaceWorker.leave_alone, RaceWorker.attend)
 
     def with_ticket(self, ticket: str) -> RaceWorker | None:
         """The race a page has a ticket for, whoever's it is."""
-        session = self._session_of(ticket)
-        return None if session is None else self.of(session)
-
-    def adopt(self, ticket: str, session: str) -> RaceWorker | None:
-        """The race a page has a ticket for, which from now on is this visitor's: a page that is
-        loaded anew gets a new session."""
-        before = self._session_of(ticket)
-        if before is None:
-            return None
-        if before != session:
-            self.move(before, session)
-        race = self.of(session)
-        if race is not None:
-            race.attend()
-        return race
-
-    def _session_of(self, ticket: str) -> str | None:
-        with self._lock:
-            held = self._held.items()
-            return next((session for session, race in held if race.ticket == ticket), None)
+        session = self.whose(lambda race: race.ticket == ticket)
+        return self.of(session) if session else None

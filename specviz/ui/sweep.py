@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -17,11 +16,13 @@ from specviz.rows import Setup
 from specviz.sweep import JournalError, Plan, PlanError, Sweep, cross, sources
 from specviz.ui.elements import ASSETS, QUIET, element
 from specviz.ui.loading import Loading, Shelf, until_weighed
+from specviz.ui.returning import Returning
 from specviz.ui.saved import SavedFiles
 from specviz.ui.serving import PLOTLY, address
 from specviz.ui.sweeping import Opened, Sweeping, follow, view
 from specviz.ui.sweepinputs import Inputs, Wanted, grid_inputs, more_inputs, prompt_inputs
 from specviz.ui.turns import Turns
+from specviz.ui.uploads import upload
 from specviz.ui.visitors import OneEach
 from specviz.ui.worker import Progress
 
@@ -51,8 +52,12 @@ class SweepTab:
         host: Host = OWN_MACHINE,
     ) -> None:
         self._shelf, self._turns, self._host = shelf, turns, host
-        self._sweeps: OneEach[Sweeping | Opened] = OneEach(lambda sweep: sweep.stop())
-        self._files = SavedFiles()
+        self._sweeps: OneEach[Sweeping | Opened] = OneEach(
+            lambda sweep: sweep.unwanted.set(),
+            left=lambda sweep: sweep.unwanted.leave_alone(),
+            back=lambda sweep: sweep.unwanted.attend(),
+        )
+        self._files = SavedFiles(kept=True)
         self._loading = loading
 
     # --- what it looks like ----------------------------------------------------------------
@@ -86,16 +91,17 @@ class SweepTab:
 
     # --- what happens ----------------------------------------------------------------------
 
-    def wire(self, page: gr.Blocks) -> None:
+    def wire(self, page: gr.Blocks, returning: Returning) -> None:
         """Connect the events. Sweeps stand in the same line as the races of Explore."""
         buttons = [self.run, self.stop, self.advise]
         every = [self.results, *buttons]
         model: dict[str, Any] = QUIET | {"concurrency_id": "models", "concurrency_limit": SEATS}
-        for button, begin, inputs in (
-            (self.run, self.on_run, self.inputs.all()),
-            (self.advise, self.on_advise, self.inputs.all()),
+        for event, begin, inputs in (
+            (self.run.click, self.on_run, self.inputs.all()),
+            (self.advise.click, self.on_advise, self.inputs.all()),
+            (returning.back, self.on_back, None),
         ):
-            begun = button.click(begin, inputs, every, queue=False, **QUIET)
+            begun = event(begin, inputs, every, queue=False, **QUIET)
             shown = begun.success(self.on_follow, None, self.results, **model)
             shown.then(self.on_rest, None, buttons, queue=False, **QUIET)
         self.stop.click(self.on_stop, None, self.stop, queue=False, **QUIET)
@@ -105,7 +111,7 @@ class SweepTab:
             saved = button.click(save, None, self.saved, concurrency_limit=None, **QUIET)
             saved.success(None, None, None, js=DOWNLOAD_JS)
         page.load(self.on_weighed, None, self.inputs.target, concurrency_limit=None, **QUIET)
-        page.unload(self.on_unload)
+        returning.keep(self._sweeps, self._files)
 
     def on_run(self, request: gr.Request, *values: Any) -> dict[Any, Any]:
         """Measure the grid. What the visitor's last sweep or opened file holds of it already is
@@ -114,7 +120,7 @@ class SweepTab:
 
     def on_advise(self, request: gr.Request, *values: Any) -> dict[Any, Any]:
         """Measure what the diagnosis recommends, on the same prompts."""
-        last = self._sweeps.of(request.session_hash or "")
+        last = self._last(request.session_hash or "")
         advice = last.diagnosis.advice if last and last.diagnosis else None
         advised = (advice.setup,) if advice and advice.setup else ()
         return self._begin(values, advised, request)
@@ -123,7 +129,7 @@ class SweepTab:
         self, values: Sequence[Any], more: tuple[Setup, ...], request: gr.Request
     ) -> dict[Any, Any]:
         session = request.session_hash or ""
-        last = self._sweeps.of(session)
+        last = self._last(session)
         if last is not None and not last.over:
             return {self.run: gr.skip()}
         try:
@@ -134,10 +140,12 @@ class SweepTab:
 
         def make(progress: Progress) -> Sweep:
             pairs = self._load(wanted, progress)
-            return Sweep(pairs, _plan(wanted, pairs, more), done)
+            plan = _plan(wanted, pairs, more)
+            self._host.check_sweep(len(plan))
+            return Sweep(pairs, plan, done)
 
         path = self._files.path(session, "specviz-sweep.json")
-        self._sweeps.put(session, Sweeping(make, self._turns, path))
+        self._sweeps.put(session, Sweeping(make, self._turns, path, last))
         return {
             self.run: gr.update(value="Running", interactive=False),
             self.stop: gr.update(interactive=True),
@@ -178,7 +186,7 @@ class SweepTab:
 
     def on_rest(self, request: gr.Request) -> dict[Any, Any]:
         """The buttons once a sweep is over."""
-        sweeping = self._sweeps.of(request.session_hash or "")
+        sweeping = self._last(request.session_hash or "")
         going = sweeping is not None and not sweeping.over
         return {
             self.run: gr.update(value="Running" if going else "Run sweep", interactive=not going),
@@ -197,20 +205,29 @@ class SweepTab:
         """Stop within one round. The stream of the sweep shows the end."""
         sweeping = self._sweeps.of(request.session_hash or "")
         if sweeping is not None:
-            sweeping.stop()
+            sweeping.unwanted.set()
         return gr.update(interactive=False)
 
     def on_open(self, path: str | None, request: gr.Request) -> dict[Any, Any]:
         """Show a file of a sweep. Needs no model; Run goes on with it where settings agree."""
         session = request.session_hash or ""
         try:
-            opened = Opened(Path(path or ""))
+            with upload(path) as file:
+                opened = Opened(file, self._files.path(session, "specviz-sweep-opened.json"))
         except (JournalError, OSError) as error:
-            last = self._sweeps.of(session)
+            last = self._last(session)
             text = f"This file cannot be opened: {error}"
             return {self.results: view(text, "error", last.results if last else None)}
         self._sweeps.put(session, opened)
         return {self.results: opened.view, self.advise: self._advise(opened)}
+
+    def on_back(self, request: gr.Request) -> dict[Any, Any]:
+        """Show the visitor's sweep on a page that was loaded anew."""
+        sweeping = self._last(request.session_hash or "")
+        if sweeping is None:
+            return {self.run: gr.skip()}
+        sweeping.followed = sweeping.over
+        return {self.results: sweeping.view, **self.on_rest(request)}
 
     def on_csv(self, request: gr.Request) -> str:
         """Write the table to a file of the visitor's own."""
@@ -224,17 +241,17 @@ class SweepTab:
             raise gr.Error("There is no sweep to save yet.", print_exception=False)
         return str(path)
 
-    def _ended(self, session: str) -> Sweeping | Opened:
+    def _last(self, session: str) -> Sweeping | Opened | None:
+        """The visitor's last sweep that has begun or still may; one that was refused leaves the
+        one before it."""
         sweeping = self._sweeps.of(session)
+        return None if sweeping is None else sweeping.last
+
+    def _ended(self, session: str) -> Sweeping | Opened:
+        sweeping = self._last(session)
         if sweeping is None or not sweeping.over:
             raise gr.Error("There is no finished sweep to save yet.", print_exception=False)
         return sweeping
-
-    def on_unload(self, request: gr.Request) -> None:
-        """The tab is gone: end its sweep, delete its files."""
-        session = request.session_hash or ""
-        self._sweeps.drop(session)
-        self._files.drop(session)
 
 
 def _plan(wanted: Wanted, pairs: dict[str, Any], more: tuple[Setup, ...]) -> Plan:

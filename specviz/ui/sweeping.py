@@ -6,7 +6,7 @@ Tables and figures are made in the same thread between two runs, when no clock r
 from __future__ import annotations
 
 import json
-import threading
+import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager
@@ -18,6 +18,7 @@ from specviz.diagnosis import Diagnosis, recommend
 from specviz.figures import sweep_figures
 from specviz.rows import Measured, Row, Table, to_csv, to_plain
 from specviz.sweep import Generated, Journal, Sweep, compare, read_bench
+from specviz.ui.alone import Unwanted
 from specviz.ui.changes import changes
 from specviz.ui.faults import explain, free_memory
 from specviz.ui.turns import Cancelled, Kind, Turns, computing
@@ -39,27 +40,36 @@ class Sweeping:
 
     ``make`` loads what is needed and returns the sweep; it runs in the thread. ``view`` is what
     the page shows, as JSON; it is replaced as a whole. ``path`` is the file that grows run by
-    run. ``results`` and ``diagnosis`` tell what has come out so far. ``followed`` tells whether a
-    page has begun to show it: one that refused to begin a new sweep is not to show the old one
-    again.
+    run. ``results`` and ``diagnosis`` tell what has come out so far; the results of ``earlier``,
+    the visitor's sweep before this one, are shown until this one begins. ``unwanted`` is set once
+    it is to end. ``followed`` tells whether a page has begun to show it: one that refused to begin
+    a new sweep is not to show the old one again.
     """
 
-    def __init__(self, make: Make, turns: Turns, path: Path) -> None:
+    def __init__(
+        self,
+        make: Make,
+        turns: Turns,
+        path: Path,
+        earlier: Sweeping | Opened | None = None,
+    ) -> None:
         self._make, self._turns = make, turns
-        self._stop = threading.Event()
+        self._earlier = earlier
         self._drawn = 0.0
-        self.results: dict[str, Any] = {}
+        self.unwanted = Unwanted(turns)
+        self.results: dict[str, Any] = earlier.results if earlier else {}
         self._table, self._by_kind = Table(), Table(by_kind=True)
         self.path = path
         self.sweep: Sweep | None = None
         self.diagnosis: Diagnosis | None = None
         self.over = self.followed = False
-        self.view = view("Loading models", "busy")
+        self.view = view("Loading models", "busy", self.results)
         self._thread = computing(self._work, "specviz sweep")
 
-    def stop(self) -> None:
-        """End within one round. All whole runs are kept. Returns at once."""
-        self._stop.set()
+    @property
+    def last(self) -> Sweeping | Opened:
+        """This one, or the one before where this one ended before it began."""
+        return self._earlier if self._earlier and self.over and self.sweep is None else self
 
     def join(self, timeout: float) -> bool:
         """Wait for the end; whether it has come."""
@@ -85,7 +95,7 @@ class Sweeping:
             self._show(sweep, self._ending(sweep), "info", redraw=True)
         except Cancelled:
             if self.sweep is None:
-                self.view = view("Stopped before the first run.")
+                self.view = view("Stopped before the first run.", shown=self.results)
             else:
                 self._show(self.sweep, self._ending(self.sweep), "info", redraw=True)
         except BaseException as error:  # whatever kills the thread: nobody else would tell
@@ -94,10 +104,11 @@ class Sweeping:
             self.over = True
 
     def _begin(self) -> Sweep:
-        with self._turns.turn(self._stop, self._say_waiting, "sweep"):
+        with self._turns.turn(self.unwanted, self._say_waiting, "sweep"):
             sweep = self._make(self._say_progress)
-        if self._stop.is_set():
+        if self.unwanted.is_set():
             raise Cancelled
+        self._earlier = None
         for one in sweep.measured:
             self._add(one)
         self.sweep = sweep
@@ -106,7 +117,7 @@ class Sweeping:
     def _warm_up(self, sweep: Sweep) -> None:
         """Let every setup meet its first time, each in a turn of its own."""
         self._show(sweep, "Warming up every setup", "busy", redraw=True)
-        met = sweep.warm_ups(self._stop.is_set)
+        met = sweep.warm_ups(self.unwanted.is_set)
         more = True
         while more:
             with self._turn("step"):
@@ -132,7 +143,7 @@ class Sweeping:
 
     def _turn(self, kind: Kind = "sweep") -> AbstractContextManager[None]:
         """A turn for the next run of a sweep that has begun: between two, others have theirs."""
-        return self._turns.turn(self._stop, self._say_waiting, kind, bounded=False)
+        return self._turns.turn(self.unwanted, self._say_waiting, kind, bounded=False)
 
     def _stop_or_limit(self) -> Callable[[], bool]:
         """Whether to stop, for the run that begins now. Raises OverLimit where it has used up what
@@ -142,7 +153,7 @@ class Sweeping:
         def stop() -> bool:
             if most is not None and time.monotonic() - begin > most:
                 raise OverLimit(f"it took longer than the {most:g} s that this host allows a run")
-            return self._stop.is_set()
+            return self.unwanted.is_set()
 
         return stop
 
@@ -183,21 +194,22 @@ class Sweeping:
             self._show(self.sweep, f"{standing(self.sweep)}. {place}", "busy")
 
     def _say_progress(self, message: str, fraction: float | None = None) -> None:
-        if self._stop.is_set():
+        if self.unwanted.is_set():
             raise Cancelled
         share = "" if fraction is None else f" {fraction:.0%}"
         self.view = view(f"{message}{share}", "busy", self.results)
 
 
 class Opened:
-    """A sweep from a file, with what the page asks of one that is over. Raises JournalError and
-    OSError."""
+    """A sweep from a file, with what the page asks of one that is over. ``path`` is where the file
+    is kept from now on. Raises JournalError and OSError."""
 
     over = followed = True
 
-    def __init__(self, path: Path) -> None:
-        bench = read_bench(path)
-        self.path, self.measured = path, list(bench.measured)
+    def __init__(self, file: Path, path: Path) -> None:
+        bench = read_bench(file)
+        self.unwanted = Unwanted()
+        self.path, self.measured = Path(shutil.copyfile(file, path)), list(bench.measured)
         self._table = Table(self.measured).rows()
         self._by_kind = Table(self.measured, by_kind=True).rows()
         self.diagnosis = recommend(self.measured, self._table)
@@ -211,8 +223,10 @@ class Opened:
             shown=self.results,
         )
 
-    def stop(self) -> None:
-        """Nothing runs."""
+    @property
+    def last(self) -> Opened:
+        """This one."""
+        return self
 
     def csv(self) -> str:
         """The table and the table by kind as CSV."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,12 @@ class Wanted:
     repeats: int
     dtype: str
 
+    @property
+    def fewest_runs(self) -> int:
+        """How many runs there are at least: with one drafter and one draft. How many of them the
+        target can run is known once it is loaded."""
+        return prod(map(len, self.axes.values())) * len(self.prompts) * self.repeats
+
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
@@ -59,7 +66,7 @@ class Inputs:
 
     def read(self, values: Sequence[Any], host: Host) -> Wanted:
         """What was asked for. Raises SettingsError and PromptsError saying what to change, also
-        where a run is larger than ``host`` allows."""
+        where a run or all of them are more than ``host`` allows."""
         given = dict(zip((field.name for field in fields(self)), values, strict=True))
         if not given["drafters"]:
             raise SettingsError("No drafter is chosen. Tick at least one.")
@@ -79,6 +86,7 @@ class Inputs:
         )
         for prompt in wanted.prompts:
             host.check(prompt.text, wanted.settings.max_new_tokens)
+        host.check_sweep(wanted.fewest_runs)
         return wanted
 
 

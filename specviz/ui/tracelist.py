@@ -53,7 +53,7 @@ class TraceList:
         return json.dumps(
             {
                 "gallery": self._kept.gallery(),
-                "kept": [{"id": k.id, "title": k.title} for k in self._kept.of(session)],
+                "kept": [{"id": k.id, "title": k.title} for k in self._kept.own(session)],
                 "left": first.id,
                 "right": second.id if second else None,
                 "shown": [self._described(shown) for shown in stages],

@@ -6,7 +6,6 @@ import json
 import re
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -20,11 +19,13 @@ from specviz.trace import TraceError, dump_trace
 from specviz.ui.controls import Controls
 from specviz.ui.diagnosis import DiagnosisPanel
 from specviz.ui.elements import element, replay_stage
-from specviz.ui.explore import lines, read_trace
+from specviz.ui.explore import lines
 from specviz.ui.kept import Collections, Full, Shown, title
+from specviz.ui.returning import Returning
 from specviz.ui.saved import SavedFiles
 from specviz.ui.session import Races
 from specviz.ui.tracelist import TraceList
+from specviz.ui.uploads import sent_trace
 
 PICTURE_JS = """
 watch("value", () => window.specviz.savePicture(JSON.parse(props.value)));
@@ -84,7 +85,7 @@ class Traces:
 
     # --- what happens ----------------------------------------------------------------------
 
-    def wire(self, page: gr.Blocks) -> None:
+    def wire(self, returning: Returning) -> None:
         """Connect the events. None of them waits for a model or for the queue."""
         now: dict[str, Any] = {
             "queue": False,
@@ -102,7 +103,8 @@ class Traces:
             None, None, None, js=CLICK_FILE_JS
         )
         self.list.draw(self.on_draw, self.list, self.picture, **now)
-        page.unload(self.on_unload)
+        returning.back(self.on_back, self.list, outputs, **now)
+        returning.keep(self._kept, self._files)
 
     def measure_on(self, explore: DiagnosisPanel) -> None:
         """Let an advice given here be measured on Explore, whose diagnosis then says what came
@@ -146,7 +148,7 @@ class Traces:
         """Open a trace from a file."""
         session = request.session_hash or ""
         try:
-            trace = read_trace(Path(path or ""))
+            trace = sent_trace(path)
         except TraceError as error:
             said = self._say(value, f"This trace cannot be opened: {error}", session)
             return {**said, self.drop: None}
@@ -166,11 +168,10 @@ class Traces:
         picture = {"name": _file_stem(shown), "svg": svg_picture(shown.trace)}
         return json.dumps({**picture, "at": time.monotonic_ns()})
 
-    def on_unload(self, request: gr.Request) -> None:
-        """The tab is gone: forget its traces and delete its files."""
-        session = request.session_hash or ""
-        self._kept.drop(session)
-        self._files.drop(session)
+    def on_back(self, value: str, request: gr.Request) -> dict[Any, Any]:
+        """List what the visitor had kept on a page that was loaded anew."""
+        told = json.loads(value)
+        return self._show(request.session_hash or "", told["left"], told["right"], told)
 
     # --- what is listed and shown ----------------------------------------------------------
 

@@ -245,6 +245,15 @@ def test_the_run_on_explore_stands_among_the_curves_with_its_interval(visit, fir
     assert shown == [point.gamma, pytest.approx(point.speedup), pytest.approx(point.speedup - low)]
 
 
+def test_a_run_that_was_refused_leaves_the_tabs_not_yet_visited_as_they_are(visit):
+    one = visit().ready()
+    one._fill(one.page.locator("#prompt textarea"), "")
+    one.button("run").click()
+    one.status("The prompt is empty.")
+    one.page.get_by_role("tab", name="Theory").click()
+    expect(one.page.locator(".sv-theory-published tr")).to_have_count(16)
+
+
 def test_published_results_are_listed_with_their_source(visit):
     one = tab(visit, "Theory")
     table = one.page.locator(".sv-theory-published tr")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -171,9 +172,16 @@ def test_the_line_says_how_long_it_takes_once_a_run_was_measured(busy, visit, ap
     one.button("stop").click()
 
 
-def test_a_ticket_shows_its_run_and_nothing_else_names_it(busy, visit, apart: Site):
-    ticket = busy.page.evaluate("JSON.parse(sessionStorage.getItem('specviz.followed')).ticket")
+def test_a_ticket_is_asked_for_by_its_own_page_and_nothing_else_names_it(busy, visit, apart: Site):
+    with busy.page.expect_request(lambda request: "ticket" in (request.post_data or "")) as asked:
+        pass
+    ticket = json.loads(asked.value.post_data)["data"]["ticket"]
     assert len(ticket) >= 20
     one = visit(at=apart).ready()
-    assert ticket not in one.page.content()
-    assert one.page.evaluate("sessionStorage.getItem('specviz.followed')") in ("", None)
+    told: list[str] = []
+    one.page.on("response", lambda response: told.append(response.text()))
+    one.page.get_by_role("tab", name="Traces").click()
+    one.page.locator("button#keep").click()
+    expect(one.page.locator(".traces-message")).to_have_text("Nothing has been run here yet.")
+    assert told
+    assert ticket not in "".join(told) + one.page.content()

@@ -18,6 +18,7 @@ import pytest
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 from gradio_client import Client
 from playwright.sync_api import expect
+from test_analysis import fill, only, rows, sweep
 from tiny import TinyShelf
 from visit import PAIRS, Site, serve
 
@@ -35,6 +36,7 @@ CLOSED = Host(
     other_models=False,
     folders=(),
     max_new_tokens=20,
+    max_runs=3,
     max_prompt_characters=60,
 )
 PASSWORDS = "/etc/passwd"
@@ -222,6 +224,30 @@ def test_a_sweep_is_refused_the_same(visit, closed):
     one._fill(one.page.locator("#sweep-tokens input"), "21")
     one.page.locator("button#sweep-run").click()
     expect(message).to_contain_text("this host runs 20 at most")
+
+
+def test_a_sweep_of_too_many_runs_is_refused_and_the_one_before_it_stays(visit, closed):
+    one = visit(at=closed).ready()
+    one.page.get_by_role("tab", name="Sweep").click()
+    expect(one.page.locator("#sweep-results [data-mounted]")).to_be_attached()
+    one.page.get_by_role("radio", name="pasted").click()
+    one.page.locator("#sweep-pasted textarea").fill("short\nshorter")
+    fill(one, gammas="2", limit=0, tokens=4)
+    only(one, "draft model")
+    sweep(one, "Done: 2 of 2 runs.")
+    before = rows(one)
+    fill(one, gammas="2, 3")
+    sweep(one, "This sweep has more than 3 runs")  # seen from its settings alone
+    assert rows(one) == before
+    fill(one, gammas="2")
+    sweep(one, "Done: 2 of 2 runs.")
+    one.page.locator("#sweep-drafters label", has_text="prompt lookup").locator("input").check()
+    sweep(one, "This sweep has more than 3 runs")  # seen once the target is loaded
+    assert rows(one) == before
+    with one.page.expect_download() as download:
+        one.page.locator("button#sweep-json").click()
+    saved = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
+    assert len(saved["runs"]) == 2
 
 
 def test_a_proof_is_refused_the_same(visit, closed):

@@ -13,9 +13,7 @@ from specviz.race import Race
 from specviz.records import Settings, SettingsError
 from specviz.ui.controls import request, stop_strings
 from specviz.ui.faults import explain
-from specviz.ui.session import Races
 from specviz.ui.turns import Turns
-from specviz.ui.visitors import BACK_SECONDS, OneEach
 from specviz.ui.worker import Pace, RaceWorker, line
 
 PAIR = pair()
@@ -150,33 +148,3 @@ def test_a_request_that_cannot_be_run_says_what_to_change(changed: dict, message
 
 def test_stop_strings_are_one_a_line_and_may_hold_line_breaks():
     assert stop_strings("END\n\\n\\n\n\n x") == ("END", "\n\n", " x")
-
-
-def test_what_a_visitor_had_is_kept_for_a_while_after_the_connection_is_lost():
-    clock, ended, left = [0.0], [], []
-    held: OneEach[str] = OneEach(ended.append, left.append, lambda: clock[0])
-    held.put("a", "one")
-    held.put("b", "two")
-    held.leave("a")
-    held.leave("b")
-    assert left == ["one", "two"]
-    clock[0] = BACK_SECONDS - 1
-    assert held.of("a") == "one"  # back in time
-    clock[0] = BACK_SECONDS + 1
-    held.put("c", "three")
-    assert ended == ["two"]
-    assert held.of("b") is None
-    assert held.of("a") == "one"
-
-
-def test_a_race_follows_its_page_into_a_new_session_and_no_further():
-    races = Races()
-    one, other = worker(), worker()
-    races.put("before", one)
-    races.put("now", other)
-    assert races.adopt("no such ticket", "now") is None
-    assert races.adopt(one.ticket, "now") is one
-    assert races.of("before") is None
-    assert other.join(10)  # what the new session had is ended
-    races.drop("now")
-    assert one.join(10)

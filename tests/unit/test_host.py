@@ -39,7 +39,8 @@ def test_a_public_host_is_closed_and_has_tighter_limits(environ):
     public = Host.from_environment(environ)
     assert not public.other_models
     assert public.folders == ()
-    for limit in ("max_new_tokens", "max_seconds", "max_prompt_characters", "max_waiting"):
+    limits = ("max_new_tokens", "max_seconds", "max_prompt_characters", "max_waiting", "max_runs")
+    for limit in limits:
         assert getattr(public, limit) < getattr(OWN_MACHINE, limit)
 
 
@@ -61,12 +62,13 @@ def test_every_variable_is_read(tmp_path):
         MAX_SECONDS="30",
         MAX_PROMPT_CHARACTERS="1000",
         MAX_WAITING="3",
+        MAX_RUNS="50",
         GALLERY="1",
         GPU_SECONDS="90",
         CACHE="/somewhere",
     )
     assert given == Host(
-        NAMES[1], (NAMES[0], NAMES[1]), False, (tmp_path, tmp_path), 64, 30, 1000, 3, True, 90
+        NAMES[1], (NAMES[0], NAMES[1]), False, (tmp_path, tmp_path), 64, 30, 1000, 3, 50, True, 90
     )
 
 
