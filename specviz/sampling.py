@@ -78,7 +78,7 @@ class SeededChance:
 
     def choose(self, law: Tensor) -> int:
         """Inverse-transform sampling: the first index whose cumulated law exceeds u."""
-        cumulated = law.to("cpu", torch.float64).cumsum(0)
+        cumulated = law.cpu().double().cumsum(0)
         total = cumulated[-1].item()
         if not (math.isfinite(total) and total > 0):
             raise BadLogits(f"a model {NOT_NUMBERS}")

@@ -62,17 +62,17 @@ def needs(spec: PairSpec, dtype: str = "auto") -> str:
     return gigabytes(memory_need(spec.target_parameters + spec.draft_parameters, number))
 
 
-def why_not(spec: PairSpec, dtype: str = "auto", reserve: int = 0) -> str | None:
+def why_not(spec: PairSpec, dtype: str = "auto") -> str | None:
     """Why a pair cannot run on this machine, or None where nothing speaks against it.
 
     Weighs memory and, without a network, what the Hub cache holds. Whether the Hub can be
-    reached and grants access shows only on trying. ``reserve`` is memory, in bytes, that loading
-    the pair would free first. Raises PairError for a dtype the device does not have.
+    reached and grants access shows only on trying. Raises PairError for a dtype the device does not
+    have.
     """
     device = choose_device()
     number = choose_dtype(device, dtype)
     need = memory_need(spec.target_parameters + spec.draft_parameters, number)
-    free = free_memory_everywhere(device) + reserve
+    free = free_memory_everywhere(device)
     if need > free:
         return f"needs {gigabytes(need)} of memory; {gigabytes(free)} are free"
     for source in (spec.target, spec.draft):
@@ -120,7 +120,9 @@ class Shelf:
 
         ``name`` is what the pair is called in records. Raises PairError.
         """
-        device, key = self._placed(target, draft, dtype)
+        wanted = self._dtype if dtype == "auto" else dtype
+        device = self._device or choose_device()
+        key = _key(target, draft, choose_dtype(device, wanted), device, wanted)
         with self._lock:
             if key in self._pairs:
                 self._pairs.move_to_end(key)
@@ -143,17 +145,6 @@ class Shelf:
         progress("Ready", 1.0)
         return pair
 
-    def why_not(self, spec: PairSpec, dtype: str = "auto") -> str | None:
-        """``why_not``, knowing what is in memory already and what would be dropped."""
-        _, key = self._placed(spec.target, spec.draft, dtype)
-        with self._lock:
-            pair = self._pairs.get(key)
-            if pair is not None and pair.done():
-                return None
-            held = [m.result() for m in self._models.values() if m.done() and not m.exception()]
-        size = sum(model.parameters * next(model.module.parameters()).itemsize for model in held)
-        return why_not(spec, dtype, reserve=size)
-
     def moved(self, device: torch.device) -> Shelf:
         """A new shelf that has these models on ``device`` as soon as they are asked for. It is for
         a process that was forked from this one: this shelf is not to be used there any more."""
@@ -162,12 +153,6 @@ class Shelf:
             if model.done() and not model.exception():
                 shelf._inherited[key] = model.result()
         return shelf
-
-    def _placed(self, target: str, draft: str, dtype: str) -> tuple[torch.device, PairKey]:
-        """The device that a pair is meant for, and what it is called on the shelf."""
-        wanted = self._dtype if dtype == "auto" else dtype
-        device = self._device or choose_device()
-        return device, _key(target, draft, choose_dtype(device, wanted), device, wanted)
 
     def _get(self, part: ModelKey, progress: Progress) -> Loaded:
         """A model, inherited or read."""

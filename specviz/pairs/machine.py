@@ -98,7 +98,7 @@ def describe(device: torch.device, dtype: torch.dtype) -> Machine:
         versions={
             "specviz": __version__,
             "python": platform.python_version(),
-            "torch": torch.__version__,
+            "torch": str(torch.__version__),
             "transformers": version("transformers"),
         },
     )

@@ -106,7 +106,8 @@ class Generate:
         inputs = torch.tensor([ids], device=pair.target.device)
         new = self._settings.max_new_tokens if tokens is None else tokens
         arguments = self._arguments(rival, pair)
-        clock = DeviceClock(pair.target.device)
+        devices = pair.target.devices + (pair.draft.devices if pair.draft else ())
+        clock = DeviceClock(*devices)
         begin = clock.now()
         output = pair.target.module.generate(
             inputs,

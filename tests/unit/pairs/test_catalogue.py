@@ -8,7 +8,7 @@ import checkpoints
 
 from specviz import catalogue as offered
 from specviz import pairs
-from specviz.pairs import PairSpec, Shelf, why_not
+from specviz.pairs import PairSpec, why_not
 
 
 def test_each_finished_draft_folder_is_a_pair(tmp_path, monkeypatch):
@@ -68,12 +68,3 @@ def test_uncached_pair_cannot_run_with_the_hub_switched_off(monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert "HF_HUB_OFFLINE" in why_not(PairSpec("x", "no-such-owner/no-such-model", "", ""))
     assert why_not(PairSpec("x", "embedded", "", "")) is None
-
-
-def test_pair_on_the_shelf_can_always_run(target, monkeypatch):
-    shelf = Shelf()
-    shelf.load(target, "", "float32")
-    monkeypatch.setattr(pairs, "free_memory_everywhere", lambda device: 0)
-    spec = PairSpec("x", target, "", "", 10**12)
-    assert shelf.why_not(spec, "float32") is None
-    assert shelf.why_not(spec, "bfloat16") is not None
