@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import importlib.util
-import mimetypes
 import re
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
@@ -129,7 +128,7 @@ def _gradio_names() -> frozenset[str]:
 
 @cache
 def _gradio(name: str) -> Stored:
-    media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    media_type = "text/css" if name.endswith(".css") else "text/javascript"
     return Stored(media_type, (_gradio_folder() / name).read_bytes())
 
 

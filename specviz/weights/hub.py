@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ Progress = Callable[[str, float | None], None]
 
 PATTERNS = ["*.safetensors", "*.json", "*.txt", "*.jinja", "tokenizer.model"]
 IGNORED = ["*/*", "consolidated*", "*.fp16.*"]
+_ONE_AT_A_TIME = threading.Lock()
 
 
 class WeightsError(RuntimeError):
@@ -84,11 +86,19 @@ def _reporting_bar(message: str, progress: Progress, unit: str) -> Any:
 
 @contextmanager
 def quiet_transformers(message: str, progress: Progress = silent) -> Iterator[None]:
-    """Keep transformers' progress bars and advice off the terminal.
+    """Let transformers read a model, with its progress bars and advice kept off the terminal.
 
+    One thread at a time: while it reads a model it changes torch's default dtype and ways of
+    initialising for the whole process, and two that overlap leave weights unread without a word.
     Its GGUF reader draws a bar that no setting turns off; its counts go to ``progress`` with
     ``message`` instead.
     """
+    with _ONE_AT_A_TIME, _quiet(message, progress):
+        yield
+
+
+@contextmanager
+def _quiet(message: str, progress: Progress) -> Iterator[None]:
     from transformers import modeling_gguf_pytorch_utils as gguf_reader
     from transformers.utils import logging
 

@@ -179,7 +179,7 @@ def test_a_ticket_is_asked_for_by_its_own_page_and_nothing_else_names_it(busy, v
     assert len(ticket) >= 20
     one = visit(at=apart).ready()
     answers: list[Any] = []
-    one.page.on("response", answers.append)
+    one.page.on("response", lambda answer: answers.append(answer))
     one.page.get_by_role("tab", name="Traces").click()
     one.page.locator("button#keep").click()
     expect(one.page.locator(".traces-message")).to_have_text("Nothing has been run here yet.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from types import SimpleNamespace
 
 import checkpoints
@@ -27,6 +28,35 @@ def test_pair_is_loaded_checked_and_described(tmp_path, target):
     assert {0, 1, 2} <= pair.special_ids
     assert pair.draft_ids is None
     assert not pair.target.module.training
+
+
+def test_models_are_read_one_at_a_time(tmp_path, target, monkeypatch):
+    from transformers import LlamaForCausalLM
+
+    reading, overlaps = threading.Lock(), []
+    by_transformers = LlamaForCausalLM.from_pretrained.__func__
+
+    def read(cls, *given, **options):
+        overlaps.append(not reading.acquire(blocking=False))
+        try:
+            time.sleep(0.2)
+            return by_transformers(cls, *given, **options)
+        finally:
+            if not overlaps[-1]:
+                reading.release()
+
+    monkeypatch.setattr(LlamaForCausalLM, "from_pretrained", classmethod(read))
+    other = str(checkpoints.save(tmp_path / "other", seed=1))
+    shelf = Shelf()
+    threads = [
+        threading.Thread(target=shelf.load, args=(source, "", dtype))
+        for source, dtype in ((target, "float32"), (other, "bfloat16"))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert overlaps == [False, False]
 
 
 def test_loading_twice_is_loading_once(tmp_path, target, monkeypatch):
