@@ -19,7 +19,7 @@ from playwright.sync_api import expect
 from test_analysis import STATUS, fill, only, rows, sweep, tab
 from tiny import CONTEXT, TinyPair, TinyShelf
 from visit import MODEL, PAIRS, Site, Visit, serve
-from wire import Wire
+from wire import Wire, far_away
 
 from specviz.sweep import Journal
 from specviz.trace import load_trace
@@ -223,14 +223,8 @@ def test_a_program_that_vanishes_in_the_middle_frees_the_line(faulty: Site, visi
 
 @pytest.fixture
 def wired(browser: Any, faulty: Site) -> Iterator[tuple[Visit, Wire]]:
-    """A visitor at the far end of a wire, whose browser may complain about it."""
-    wire = Wire(faulty.url)
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
-    one = Visit(context.new_page(), Site(wire.url))
-    one.go("/")
-    yield one.ready(), wire
-    context.close()
-    wire.close()
+    with far_away(browser, faulty) as both:
+        yield both
 
 
 def running(one: Visit, tokens: int) -> None:

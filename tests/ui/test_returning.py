@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from test_analysis import STATUS, fill, only, rows, sweep
 from tiny import TinyShelf
 from visit import PAIRS, Site, Visit, serve
-from wire import Wire
+from wire import Wire, far_away
 
 from specviz.gallery import exhibits
 from specviz.ui import build
@@ -34,14 +34,8 @@ def house(first: Path) -> Iterator[Site]:
 
 @pytest.fixture
 def wired(browser: Any, house: Site) -> Iterator[tuple[Visit, Wire]]:
-    """A visitor at the far end of a wire, whose browser may complain about it."""
-    wire = Wire(house.url)
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
-    one = Visit(context.new_page(), Site(wire.url))
-    one.go("/")
-    yield one.ready(), wire
-    context.close()
-    wire.close()
+    with far_away(browser, house) as both:
+        yield both
 
 
 def show(one: Visit, tab: str) -> Visit:

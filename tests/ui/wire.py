@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import socket
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 from urllib.parse import urlsplit
+
+from visit import Site, Visit
 
 
 class Wire:
@@ -57,6 +61,18 @@ class Wire:
         for end in (source, sink):
             self._open.discard(end)
             _close(end)
+
+
+@contextmanager
+def far_away(browser: Any, site: Site) -> Iterator[tuple[Visit, Wire]]:
+    """A visitor at the far end of a wire, whose browser may complain about it."""
+    wire = Wire(site.url)
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    one = Visit(context.new_page(), Site(wire.url))
+    one.go("/")
+    yield one.ready(), wire
+    context.close()
+    wire.close()
 
 
 def _close(end: socket.socket) -> None:
