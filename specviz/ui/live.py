@@ -19,12 +19,10 @@ from specviz.ui.controls import OTHER
 from specviz.ui.elements import Choice
 from specviz.ui.explore import Explore, lines
 from specviz.ui.gpu import shelf_for
-from specviz.ui.idle import calm_queue
 from specviz.ui.loading import AllowedShelf, Loading, Row, Shelf, Weigh
 from specviz.ui.lossless import Lossless
 from specviz.ui.returning import Returning
 from specviz.ui.session import Races
-from specviz.ui.skipping import skip_wholly
 from specviz.ui.sweep import SweepTab
 from specviz.ui.theme import blocks, masthead
 from specviz.ui.traces import Traces
@@ -76,8 +74,6 @@ def live_page(
         links.wire(page, tab.controls, tab.link, tab.pairs, list(_drafters()), host)
         sweep.wire(page, returning)
         api.expose(shelf, loading, turns, host)
-    calm_queue(page)
-    skip_wholly()
     loading.begin_soon()
     return page
 

@@ -20,12 +20,10 @@ from specviz.ui import about, api, theory
 from specviz.ui.diagnosis import DiagnosisPanel
 from specviz.ui.elements import HIDDEN, replay_stage, status, status_line
 from specviz.ui.explore import lines
-from specviz.ui.idle import calm_queue
 from specviz.ui.kept import title
 from specviz.ui.law import law, lead, proof_head, way_of_verifying
 from specviz.ui.returning import Returning
 from specviz.ui.session import Races
-from specviz.ui.skipping import skip_wholly
 from specviz.ui.theme import blocks, masthead
 from specviz.ui.traces import Traces
 from specviz.ui.uploads import sent_trace
@@ -73,8 +71,6 @@ def recorded_page(first: Path | None) -> gr.Blocks:
         returning.wire(page)
         traces.wire(returning)
         api.expose_reading()
-    calm_queue(page)
-    skip_wholly()
     return page
 
 
